@@ -68,7 +68,7 @@ class SavedBytes:
         return torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack)
 
     def _pack(self, tensor: torch.Tensor) -> _Held:
-        held = _Held(tensor)
+        held = _Held(tensor.detach())
         size = tensor.numel() * tensor.element_size()
         self.now += size
         self.peak = max(self.peak, self.now)
