@@ -1,0 +1,70 @@
+"""The README's transcripts: found, run again, and written anew.
+
+A transcript is a fenced block below a comment ``<!-- run: gradmend … -->``. A ``console`` block shows the command and
+what it prints, any other only what it prints to standard output. Each command starts from fresh samples.
+
+``python -m tests.transcripts`` writes what the commands print now into the README.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+BLOCK = re.compile(
+    r"^<!-- run: (?P<command>.+?) -->\n```(?P<kind>\w+)\n(?P<text>.*?)(?=^```$)", re.MULTILINE | re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """One fenced block, and the command that it is the transcript of."""
+
+    command: str
+    kind: str
+    text: str
+
+    def run(self) -> str:
+        """What belongs into the block now."""
+        arguments = shlex.split(self.command)
+        assert arguments[0] == "gradmend"
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(ROOT / "samples", Path(folder) / "samples", ignore=shutil.ignore_patterns("__pycache__"))
+            done = subprocess.run(
+                [sys.executable, "-m", "gradmend.cli", *arguments[1:]],
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT if self.kind == "console" else subprocess.PIPE,
+                text=True,
+            )
+        if done.returncode not in (0, 1):
+            raise RuntimeError(f"{self.command}: exit status {done.returncode}\n{done.stdout}{done.stderr or ''}")
+        return f"$ {self.command}\n{done.stdout}" if self.kind == "console" else done.stdout
+
+
+def find(text: str) -> list[Transcript]:
+    """All transcripts of a page."""
+    return [Transcript(found["command"], found["kind"], found["text"]) for found in BLOCK.finditer(text)]
+
+
+def renew(text: str) -> str:
+    """The page with every transcript as its command prints it now."""
+
+    def block(found: re.Match[str]) -> str:
+        transcript = Transcript(found["command"], found["kind"], found["text"])
+        return f"<!-- run: {transcript.command} -->\n```{transcript.kind}\n{transcript.run()}"
+
+    return BLOCK.sub(block, text)
+
+
+if __name__ == "__main__":
+    README.write_text(renew(README.read_text(encoding="utf-8")), encoding="utf-8")
