@@ -72,7 +72,7 @@ def call_depth(factor: int) -> str:
 
 
 def wide_calls(factor: int) -> str:
-    """Two functions for each factor, each of which calls the one before twice: 2 to the power of the depth, unrolled."""
+    """Two functions for each factor, each calls the one before twice: 2 to the power of the depth, unrolled."""
     count = 2 * factor
     functions = "".join(
         f"def layer{number}(value):\n    return layer{number - 1}(value) + layer{number - 1}(2 * value)\n"
@@ -122,7 +122,7 @@ def main() -> None:
         "call depth": call_depth,
         "calls, two in each": wide_calls,
     }
-    print(f"{'':20}" + "".join(f"{'×' + str(factor):>10}" for factor in FACTORS) + "   exponent")
+    print(f"{'':20}" + "".join(f"{f'x{factor}':>10}" for factor in FACTORS) + "   exponent")
     scan(branches(1), "warm.py")  # the first scan imports the rules
     for name, program in programs.items():
         times = [min(scan_time(program(factor)) for _ in turns) for factor in FACTORS]
