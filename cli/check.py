@@ -1,0 +1,84 @@
+"""``gradmend check``: list the findings."""
+
+from __future__ import annotations
+
+import click
+
+from .listing import exit_status, listing, sorted_findings, sum_up
+from .options import Command, Options, rare, shared
+from .status import CLEAN, ERROR
+from .survey import Survey, find, survey
+
+
+@click.command("check", cls=Command)
+@shared
+@click.option("--fix", is_flag=True, help="Apply the repairs without asking: gradmend fix --yes.")
+@click.option("--diff", is_flag=True, help="Print them as one patch instead: gradmend diff.")
+@click.option("--statistics", is_flag=True, help="Only count, by rule.")
+@rare("--add-ignore", metavar="[REASON]", is_flag=False, flag_value="", help="Write a suppression for every finding.")
+@rare("--write-baseline", metavar="FILE", help="Write the present findings to FILE, for --baseline.")
+@rare("--allow-dirty", is_flag=True, help="Where it writes: change files that have unstaged changes, too.")
+def command(
+    options: Options,
+    fix: bool,
+    diff: bool,
+    statistics: bool,
+    add_ignore: str | None,
+    write_baseline: str | None,
+    allow_dirty: bool,
+) -> int:
+    """List the mistakes in PATHS (default: the working folder).
+
+    Each with the places that explain it, the reason, and the repair: [*] marks one that can be applied. - reads
+    standard input.
+    """
+    if options.show_files or options.show_settings:
+        return show(options)
+    if diff:
+        from .diff import print_diff
+
+        return print_diff(options)
+    if fix:
+        from .fix import fix_all
+
+        return fix_all(options, yes=True, allow_dirty=allow_dirty)
+    result = survey(options, options.talk())
+    if add_ignore is not None:
+        from .add_ignore import add_ignores
+
+        return add_ignores(result, options, add_ignore, allow_dirty)
+    if write_baseline is not None:
+        from .baseline import write
+
+        return write(write_baseline, result, options.talk())
+    return _report(result, options, statistics)
+
+
+def show(options: Options) -> int:
+    """Print what ``--show-files`` and ``--show-settings`` ask for."""
+    found, settings = find(options, options.talk())
+    if options.show_settings:
+        from .config import as_toml
+
+        click.echo(as_toml(settings))
+    else:
+        for file in found.files:
+            click.echo(file.path.encode("utf-8", "surrogateescape"))
+    return ERROR if found.errors else CLEAN
+
+
+def _report(result: Survey, options: Options, statistics: bool) -> int:
+    from .output import output
+
+    findings = sorted_findings(result)
+    name = options.output_format or result.settings.output_format
+    if statistics:
+        from .summary import statistics_lines
+
+        output(statistics_lines(findings, name), options)
+    elif findings or name not in ("full", "concise"):
+        from .report import render
+
+        output(render(name, listing(result, findings, options)), options)
+    sum_up(findings, result, options, options.talk())
+    return exit_status(findings, result, options)

@@ -1,0 +1,44 @@
+"""``gradmend explain``: a rule's page, verbatim."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from .options import complete_rules
+from .status import CLEAN
+
+
+@click.command("explain")
+@click.argument("rules", nargs=-1, metavar="CODE-OR-NAME", shell_complete=complete_rules)
+@click.option("--all", "everything", is_flag=True, help="Every rule's page.")
+@click.option("--output-format", type=click.Choice(["text", "json"]), default="text", help="text or json.")
+@click.pass_context
+def command(ctx: click.Context, rules: tuple[str, ...], everything: bool, output_format: str) -> None:
+    """Print a rule's page.
+
+    What it finds, why that is bad, what PyTorch says, an example and its repair, how safe the repair is.
+    """
+    from gradmend.codemods.registry import RULES, UnknownRule, page, resolve
+
+    from .config import did_you_mean
+
+    if not rules and not everything:
+        raise click.UsageError("which rule? `gradmend rules` lists them, --all prints every page.")
+    known = tuple(word for rule in RULES for word in (rule.code, rule.name))
+    codes = {rule.code for rule in RULES} if everything else set()
+    for word in rules:
+        try:
+            codes |= resolve(word)
+        except UnknownRule as unknown:
+            raise click.UsageError(f'no rule "{word}"{did_you_mean(word, known)}.') from unknown
+    chosen = [rule for rule in RULES if rule.code in codes]
+    if output_format == "json":
+        pages = [
+            {"code": rule.code, "name": rule.name, "summary": rule.summary, "page": page(rule.code)} for rule in chosen
+        ]
+        click.echo(json.dumps(pages, indent=2))
+    else:
+        click.echo("\n\n".join(f"{rule.code} {rule.name}\n\n{page(rule.code).strip()}" for rule in chosen))
+    ctx.exit(CLEAN)

@@ -1,0 +1,43 @@
+"""The changes of a run as one patch: as bytes for programs, and as text that is fit for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from .printable import printable
+from .run import Outcome
+from .terminal import Paint
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """New bytes for one file."""
+
+    path: str
+    old: bytes
+    new: bytes
+
+
+def changes_of(outcomes: Iterable[Outcome]) -> list[Change]:
+    """Every file that changes."""
+    changes: list[Change] = []
+    for outcome in outcomes:
+        if outcome.mended is not None and outcome.raw is not None:
+            changes.append(Change(outcome.path, outcome.raw, outcome.mended))
+        changes += [Change(path, old, new) for path, old, new in outcome.others]
+    return changes
+
+
+def patch(changes: Sequence[Change]) -> bytes:
+    """The patch as programs take it: the files' own bytes."""
+    from gradmend.codemods.rewrite.diff import unified_diff
+
+    pieces = (unified_diff(change.old, change.new, change.path) for change in changes)
+    return "".join(pieces).encode("utf-8", "surrogateescape")
+
+
+def shown_patch(changes: Sequence[Change], color: bool) -> str:
+    """The patch as people read it: nothing in it that a terminal would obey but our own colours."""
+    text = patch(changes).decode("utf-8", "replace").replace("\r\n", "\n")
+    return Paint(color).diff(printable(text))

@@ -1,0 +1,189 @@
+"""The one seam between the command line and the analysis: a file goes in, an ``Outcome`` comes out.
+
+Every file stands alone: whatever goes wrong with one is a line about that one. The analysis is imported only when a
+file passes the prefilter, so a run over clean files pays for neither the interpreter nor libcst.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from gradmend.codemods.analysis import prefilter
+
+if TYPE_CHECKING:
+    from gradmend.codemods.analysis.project import Project
+    from gradmend.codemods.finding import Edit, Finding, Repair
+
+GENERATED_MARK = b"@generated"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is wanted of one file."""
+
+    path: str
+    named: bool
+    rules: frozenset[str] | None
+    """The codes that count here; None for all."""
+    mend: bool = False
+    unsafe: bool = False
+    accumulate_with: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one file. Plain data: it crosses from a worker process to the command."""
+
+    path: str
+    findings: tuple[Finding, ...] = ()
+    """In a mending job: those that are left."""
+    suppressed: tuple[Finding, ...] = ()
+    known: tuple[Finding, ...] = ()
+    """Held by the baseline."""
+    applied: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What the analysis could not look at: functions cut off, cells that do not parse."""
+    error: str | None = None
+    """Why the file could not be analysed at all, in words for people."""
+    raw: bytes | None = None
+    """The bytes that were read; only where there is something to show or to write."""
+    mended: bytes | None = None
+    """The new bytes; only where they differ from ``raw``."""
+    others: tuple[tuple[str, bytes, bytes], ...] = ()
+    """Further files of the same repairs: path, old bytes, new bytes."""
+
+
+def read_regular(path: str) -> bytes:
+    """The bytes of a regular file; OSError for anything else, without ever waiting on a FIFO or a device."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(None, "not a regular file")
+        return file.read()
+
+
+def process(job: Job) -> Outcome:
+    """Do ``job``; never raises but for Ctrl-C."""
+    try:
+        raw = read_regular(job.path)
+    except OSError as error:
+        return Outcome(job.path, error=f"cannot be read: {(error.strerror or str(error)).lower()}")
+    return process_bytes(job, raw)
+
+
+def process_bytes(job: Job, raw: bytes) -> Outcome:
+    """Do ``job`` on bytes at hand, from standard input say; never raises but for Ctrl-C."""
+    if GENERATED_MARK in raw[:1024]:
+        return Outcome(job.path)
+    try:
+        if not prefilter.may_matter(raw, job.path) and not _must_speak_of(job, raw):
+            return Outcome(job.path)
+        return _mend(job, raw) if job.mend else _scan(job, raw)
+    except Exception as error:
+        return Outcome(job.path, error=_in_words(error))
+
+
+def _must_speak_of(job: Job, raw: bytes) -> bool:
+    """Whether a file that cannot hold a mistake is to be read all the same: it may be broken, which must be said.
+
+    Damaged bytes are said of any file. Syntax is looked at only in a file that the command line names: a folder's other
+    files are never parsed.
+    """
+    if b"\0" in raw:
+        return True
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return True
+    return job.named and not _compiles(raw, job.path)
+
+
+def _compiles(raw: bytes, path: str) -> bool:
+    if path.endswith(".ipynb"):
+        return False
+    import warnings
+
+    only_tree = 0x400  # ast.PyCF_ONLY_AST, without the import of ast
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            compile(raw, "<file>", "exec", only_tree, True)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return False
+    return True
+
+
+def _in_words(error: Exception) -> str:
+    from gradmend.codemods.analysis.errors import SourceError
+
+    if isinstance(error, SourceError):
+        return str(error.args[-1])
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    where = f" at {os.path.basename(frame.tb_frame.f_code.co_filename)}:{frame.tb_lineno}" if frame else ""
+    return f"gradmend itself failed here ({type(error).__name__}{where}: {error}); please report it"
+
+
+@lru_cache(maxsize=1)
+def _project(folder: str) -> Project:
+    from gradmend.codemods.analysis.project import Project
+
+    return Project(folder)
+
+
+def _scan(job: Job, raw: bytes) -> Outcome:
+    from gradmend.codemods import scan_file
+
+    report = scan_file(job.path, raw, _project(os.getcwd()))
+    findings = tuple(finding for finding in report.findings if job.rules is None or finding.code in job.rules)
+    suppressed = tuple(getattr(report, "suppressed", ()))
+    return Outcome(
+        job.path,
+        findings=findings,
+        suppressed=suppressed,
+        notes=(*report.cut, *report.problems),
+        raw=raw if findings or suppressed else None,
+    )
+
+
+def _mend(job: Job, raw: bytes) -> Outcome:
+    from gradmend.codemods import mend_file
+
+    mended = mend_file(job.path, raw, _project(os.getcwd()), unsafe=job.unsafe, select=job.rules)
+    return Outcome(
+        job.path,
+        findings=tuple(mended.left),
+        applied=tuple(mended.applied),
+        raw=raw,
+        mended=mended.source if mended.source != raw else None,
+        others=tuple((path, read_regular(path), new) for path, new in getattr(mended, "others", {}).items()),
+    )
+
+
+def rescan(path: str, raw: bytes, rules: frozenset[str] | None) -> Outcome:
+    """The findings in a text that is not on disk yet; an error is in the outcome."""
+    return replace(process_bytes(Job(path, True, rules), raw), raw=raw)
+
+
+def spliced(text: str, edits: Iterable[Edit]) -> str:
+    """``text`` (of one cell or file) with ``edits`` made; EditConflict where they contradict each other."""
+    from gradmend.codemods.rewrite.edits import TextEdit, splice
+
+    return splice(text, [TextEdit(edit.span, edit.content) for edit in edits])
+
+
+def apply_repair(raw: bytes, path: str, repair: Repair) -> bytes:
+    """``raw`` with the edits of ``repair`` that lie in ``path``; SourceError or EditConflict if that cannot be."""
+    from gradmend.codemods.analysis.source import Source
+    from gradmend.codemods.rewrite.edits import TextEdit
+
+    source = Source.from_bytes(raw, path)
+    return source.apply(
+        TextEdit(source.unlocate(edit.cell, edit.span), edit.content) for edit in repair.edits if edit.filename == path
+    )

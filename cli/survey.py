@@ -1,0 +1,100 @@
+"""From options to outcomes: find the files, do the work on each, say what could not be done."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .config import Settings
+from .discover import Discovery, File, discover, tree_of
+from .options import Options
+from .pool import run_all
+from .printable import printable_name
+from .progress import Progress
+from .run import Job, Outcome, process_bytes
+from .terminal import Talk
+
+if TYPE_CHECKING:
+    from .keep import Keep
+
+
+@dataclass(slots=True)
+class Survey:
+    """The outcomes of one run, in order, and whether anything could not be done."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    settings: Settings = field(default_factory=Settings)
+    """Those of the first path; they decide about what is one for a run, like the output format."""
+    files: dict[str, File] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    """Files that could not be analysed, and why."""
+    looked_at: int = 0
+
+
+def find(options: Options, talk: Talk) -> tuple[Discovery, Settings]:
+    """The files, and the settings that hold for the run as a whole; says what was not looked at."""
+    configuration = options.configuration()
+    found = discover(options.paths, configuration)
+    for line in found.errors:
+        talk.error(line)
+    if found.links_out:
+        shown = ", ".join(printable_name(path) for path in found.links_out[:3])
+        more = f" and {len(found.links_out) - 3} more" if len(found.links_out) > 3 else ""
+        talk.warn(f"links that lead out of the tree are not followed: {shown}{more}")
+    first = options.paths[0] if options.paths else os.curdir
+    return found, configuration.of(first if os.path.isdir(first) else os.path.dirname(first) or os.curdir)
+
+
+def survey(options: Options, talk: Talk, mend: bool = False) -> Survey:
+    """Look at everything that ``options`` name. Raises ConfigError."""
+    if options.is_stdin:
+        return _survey_stdin(options, talk, mend)
+    found, settings = find(options, talk)
+    result = Survey(settings=settings, failed=dict.fromkeys(found.errors, ""))
+    selection = options.selection()
+    files, keep = found.files, None
+    if options.since is not None or options.baseline is not None:
+        from .keep import Keep
+
+        keep = Keep.of(options, talk)
+        files = [file for file in files if keep.may_hold(file.path)]
+    jobs = [_job(file, selection.rules(file.path, file.settings), mend) for file in files]
+    result.files = {file.path: file for file in files}
+    result.looked_at = len(files)
+    if not files and not found.errors and options.since is None:
+        talk.warn("no Python files or notebooks found here")
+    with Progress(len(jobs), talk) as progress:
+        _collect(run_all(jobs, options.jobs, progress.advance), result, talk, keep)
+    return result
+
+
+def _job(file: File, rules: frozenset[str] | None, mend: bool) -> Job:
+    return Job(file.path, file.named, rules, mend, file.settings.unsafe, file.settings.accumulate_with)
+
+
+def _survey_stdin(options: Options, talk: Talk, mend: bool) -> Survey:
+    name = options.stdin_filename or "-"
+    settings = options.configuration().of(os.path.dirname(name) or os.curdir)
+    file = File(name, True, tree_of(name, os.path.dirname(name)), settings)
+    raw = sys.stdin.buffer.read()
+    job = _job(file, options.selection().rules(name, settings), mend)
+    result = Survey(settings=settings, files={name: file}, looked_at=1)
+    _collect([process_bytes(job, raw)], result, talk, None)
+    if not result.failed and result.outcomes[0].raw is None:
+        result.outcomes = [Outcome(name, raw=raw)]
+    return result
+
+
+def _collect(outcomes: Iterable[Outcome] | Iterator[Outcome], result: Survey, talk: Talk, keep: Keep | None) -> None:
+    for outcome in outcomes:
+        if outcome.error is not None:
+            talk.error(f"{printable_name(outcome.path)}: {outcome.error}")
+            result.failed[outcome.path] = outcome.error
+        for note in outcome.notes:
+            talk.warn(f"{printable_name(outcome.path)}: {note}")
+        result.outcomes.append(keep.reduce(outcome) if keep is not None else outcome)
+    if keep is not None:
+        keep.finish(talk)
