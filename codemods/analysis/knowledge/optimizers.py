@@ -63,7 +63,8 @@ SCHEDULERS: frozenset[str] = frozenset(
     {
         "LRScheduler", "_LRScheduler", "LambdaLR", "MultiplicativeLR", "StepLR", "MultiStepLR", "ConstantLR",
         "LinearLR", "ExponentialLR", "PolynomialLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts",
-        "ChainedScheduler", "SequentialLR", "ReduceLROnPlateau", "CyclicLR", "OneCycleLR", "SWALR", "CosineLRScheduler", "StepLRScheduler",
+        "ChainedScheduler", "SequentialLR", "ReduceLROnPlateau", "CyclicLR", "OneCycleLR", "SWALR",
+        "CosineLRScheduler", "StepLRScheduler",
         "get_linear_schedule_with_warmup", "get_cosine_schedule_with_warmup", "get_constant_schedule",
         "get_constant_schedule_with_warmup", "get_polynomial_decay_schedule_with_warmup", "get_scheduler",
         "get_cosine_with_hard_restarts_schedule_with_warmup", "get_inverse_sqrt_schedule", "create_scheduler",

@@ -354,12 +354,15 @@ WRAPPERS: frozenset[str] = frozenset(
         "torch.nn.utils.parametrizations.weight_norm",
         "torch.nn.utils.parametrizations.spectral_norm",
         "torch.nn.utils.parametrizations.orthogonal",
-        "copy.deepcopy",
         "apex.parallel.DistributedDataParallel",
         "apex.parallel.convert_syncbn_model",
     }
 )
-"""Given a module they return one that behaves like it and holds its parameters (``copy.deepcopy``: its own copies)."""
+"""Given a module they return one that behaves like it and holds its parameters."""
+
+COPIERS: frozenset[str] = frozenset({"copy.deepcopy"})
+"""Given a module they return one that behaves like it with parameters of its own; ``copy.copy`` shares them. A tensor
+that is not a leaf cannot be deep-copied: that raises."""
 
 MODULE_METHODS_RETURNING_SELF: frozenset[str] = frozenset(
     {
@@ -385,7 +388,8 @@ STATELESS_FACTORIES: frozenset[str] = frozenset(
         "diffusers.UNet", "diffusers.Autoencoder", "diffusers.ControlNet", "diffusers.Transformer",
         "segmentation_models_pytorch", "efficientnet_pytorch", "torchaudio.models", "open_clip.create_model",
         "clip.load", "lpips.LPIPS", "kornia", "monai.networks", "monai.losses", "einops.layers.torch",
-        "sentence_transformers.SentenceTransformer", "peft.get_peft_model", "torch_geometric.nn", "dgl.nn", "pytorch_metric_learning.losses",
+        "sentence_transformers.SentenceTransformer", "peft.get_peft_model", "torch_geometric.nn",
+        "dgl.nn", "pytorch_metric_learning.losses",
     }
 )  # fmt: skip
 """Dotted prefixes of constructors whose objects keep nothing with a graph between two calls: what they remember they

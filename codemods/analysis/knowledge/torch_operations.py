@@ -13,12 +13,30 @@ How to read an entry:
 * A saved tensor that was modified in place since raises at the traversal.
 * In-place forms (``x.sin_()``) save a private copy of the old value where the formula needs ``input``: they never
   invalidate themselves. Where the formula needs the result they save ``x`` itself as it is afterwards.
+* A tensor that may be modified in place since has the very memory that was saved, or a view of it: ``y`` after
+  ``y = x.float()`` is ``x`` where the type is the same already (``MAY_RETURN_INPUT``).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+
+from .torch_in_place import (
+    AUGMENTED_OPERATORS as AUGMENTED_OPERATORS,
+)
+from .torch_in_place import (
+    IN_PLACE as IN_PLACE,
+)
+from .torch_in_place import (
+    IN_PLACE_ARGUMENT as IN_PLACE_ARGUMENT,
+)
+from .torch_in_place import (
+    IN_PLACE_KEEPS_RESULT as IN_PLACE_KEEPS_RESULT,
+)
+from .torch_in_place import (
+    InPlace as InPlace,
+)
 
 
 class Keeps(Enum):
@@ -28,16 +46,22 @@ class Keeps(Enum):
     ALWAYS = "always"
     """Whenever the node is recorded at all."""
     IF_OTHER_TRACKED = "if other tracked"
-    """Only if the other operand requires grad, as ``mul`` and ``matmul`` do. A Python number counts as an operand:
+    """Only if another operand requires grad, as ``mul`` and ``matmul`` do. A Python number counts as an operand:
     ``x * 2`` keeps the 2, so a second traversal is an error, and keeps no ``x``."""
+    IF_TRACKED = "if tracked"
+    """Only if that operand requires grad itself."""
+    IF_FURTHER_TRACKED = "if further tracked"
+    """Only if another operand after the first requires grad: ``addmm(bias, a, b)`` keeps ``a`` if ``b`` requires grad,
+    ``index_add(x, dim, index, source)`` keeps ``index`` if ``source`` does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One differentiable operation.
 
-    ``input`` is the tensor it is called on or its first argument, ``other`` every further tensor argument, indices and
-    masks too. ``internal``: it saves something that nobody can modify (indices that it found, a mask, statistics, a
+    ``input`` is the tensor it is called on or its first argument, ``other`` every further tensor argument; of those
+    that take an index or a mask (``_INDEXED`` below) it is that index or mask, and what they put there is not kept.
+    ``internal``: it saves something that nobody can modify (indices that it found, a mask, statistics, a
     wrapped number, an intermediate), which counts for the second traversal only. ``view``: the result shares memory and
     version counter with the input. ``returns``:
 
@@ -67,7 +91,9 @@ _INTERNAL = Operation(_NEVER, _NEVER, False, internal=True)
 _INPUT = Operation(_ALWAYS, _NEVER, False)
 _RESULT = Operation(_NEVER, _NEVER, True)
 _INPUT_AND_RESULT = Operation(_ALWAYS, _NEVER, True)
-_OTHER = Operation(_NEVER, _ALWAYS, False)
+_INDEXED = Operation(_NEVER, _ALWAYS, False)
+_FURTHER = Operation(_NEVER, Keeps.IF_FURTHER_TRACKED, False)
+_ITSELF = Operation(Keeps.IF_TRACKED, Keeps.IF_TRACKED, False)
 _BOTH = Operation(_ALWAYS, _ALWAYS, False)
 _ALL = Operation(_ALWAYS, _ALWAYS, True)
 _PRODUCT = Operation(_IF_OTHER, _IF_OTHER, False)
@@ -80,30 +106,32 @@ OPERATIONS: dict[str, Operation] = {
     **dict.fromkeys(("mul", "multiply"), _PRODUCT),
     **dict.fromkeys(("div", "divide", "true_divide"), _QUOTIENT),
     # By a number, which is the usual form, nothing; by a tensor that requires grad, both.
-    **dict.fromkeys(("remainder", "fmod"), Operation(_IF_OTHER, _NEVER, False)),
+    **dict.fromkeys(("remainder", "fmod"), Operation(_IF_OTHER, Keeps.IF_TRACKED, False)),
     # By a number the input only, also for x ** 1; see WITH_TENSOR for a tensor as the exponent and for 2 ** x.
-    **dict.fromkeys(("pow", "float_power"), _INPUT),
-    "square": _INPUT,
-    **dict.fromkeys(("addcmul", "addmm", "addmv", "addr", "addbmm", "baddbmm", "addcdiv", "sspaddmm"), _OTHER),
+    **dict.fromkeys(("pow", "square"), _INPUT),
+    # It keeps the float64 copy that it made.
+    "float_power": _INTERNAL,
+    **dict.fromkeys(("addcmul", "addmm", "addmv", "addr", "addbmm", "baddbmm"), _FURTHER),
+    "addcdiv": _INDEXED,
     # With a number as the weight; a tensor as the weight keeps all three.
     "lerp": _NOTHING,
     **dict.fromkeys(("maximum", "minimum", "fmax", "fmin", "atan2", "arctan2", "logaddexp", "logaddexp2"), _BOTH),
     **dict.fromkeys(("xlogy", "xlog1py"), _BOTH),
-    **dict.fromkeys(("hypot", "dist", "cdist", "householder_product", "orgqr"), _ALL),
-    "copysign": _INPUT_AND_RESULT,
+    **dict.fromkeys(("dist", "cdist", "householder_product", "orgqr"), _ALL),
+    "hypot": Operation(Keeps.IF_TRACKED, Keeps.IF_TRACKED, True),
+    "copysign": Operation(Keeps.IF_TRACKED, _NEVER, True),
     "ldexp": Operation(_NEVER, _ALWAYS, True),
-    "nextafter": _BOTH,
     # Piecewise constant: they do have a node, its gradient is zero, and it keeps nothing.
     **dict.fromkeys(("sign", "round", "ceil", "floor", "trunc", "fix", "frac"), _NOTHING),
     "sgn": _INPUT_AND_RESULT,
     # No derivative, yet the result hangs on the tape: see NOT_DIFFERENTIABLE.
     **dict.fromkeys(("floor_divide", "heaviside"), _NOTHING),
-    **dict.fromkeys(("unique", "unique_consecutive"), _NOTHING),
+    **dict.fromkeys(("unique", "unique_consecutive", "histogram", "histogramdd"), _NOTHING),
     # Products of matrices and vectors.
     **dict.fromkeys(
         ("matmul", "mm", "bmm", "mv", "dot", "vdot", "inner", "outer", "ger", "einsum", "tensordot", "cross"), _PRODUCT
     ),
-    **dict.fromkeys(("linear", "vecdot", "multi_dot", "chain_matmul", "smm", "spmm", "dsmm", "hspmm"), _PRODUCT),
+    **dict.fromkeys(("linear", "vecdot", "multi_dot", "chain_matmul"), _PRODUCT),
     "bilinear": Operation(_IF_OTHER, _ALWAYS, False),
     "kron": _INTERNAL,
     # Elementwise functions whose derivative is written with the input.
@@ -145,15 +173,19 @@ OPERATIONS: dict[str, Operation] = {
     **dict.fromkeys(("cumsum", "diff", "sum_to_size"), _NOTHING),
     **dict.fromkeys(("cumprod", "logcumsumexp"), _INPUT_AND_RESULT),
     **dict.fromkeys(("cummax", "cummin"), Operation(_ALWAYS, _NEVER, False, returns="pair", internal=True)),
-    **dict.fromkeys(("trapz", "trapezoid", "cumulative_trapezoid", "gradient"), _NOTHING),
+    **dict.fromkeys(("trapz", "trapezoid", "cumulative_trapezoid"), _NOTHING),
+    "gradient": Operation(_NEVER, _NEVER, False, returns="tensors"),
     **dict.fromkeys(("cov", "corrcoef"), _INTERNAL),
     # Order. The values are gathered at saved indices; neither operand nor values are kept.
     **dict.fromkeys(("sort", "topk", "kthvalue", "mode"), _PAIR),
     "msort": _INTERNAL,
     # Picking and placing. The index or mask is kept.
-    **dict.fromkeys(("index_select", "masked_fill", "masked_scatter", "scatter", "scatter_add", "put"), _OTHER),
-    **dict.fromkeys(("index_add", "index_fill", "index_copy", "index_put"), _OTHER),
-    **dict.fromkeys(("gather", "take", "take_along_dim", "masked_select"), _BOTH),
+    **dict.fromkeys(("index_select", "masked_fill", "masked_scatter", "scatter", "put"), _INDEXED),
+    **dict.fromkeys(("index_fill", "index_copy", "index_put"), _INDEXED),
+    **dict.fromkeys(("scatter_add", "index_add"), _FURTHER),
+    **dict.fromkeys(("gather", "take", "masked_select"), _BOTH),
+    # The index is broadcast first where the shapes differ.
+    "take_along_dim": Operation(_ALWAYS, _NEVER, False, internal=True),
     **dict.fromkeys(("scatter_reduce", "index_reduce"), _ALL),
     "where": _INTERNAL,
     # F.embedding(indices, weight): the indices are kept, the weight is not.
@@ -170,7 +202,7 @@ OPERATIONS: dict[str, Operation] = {
     # Padding with a constant, the default; reflect and replicate keep the input.
     **dict.fromkeys(("pad", "constant_pad_nd"), _NOTHING),
     # Copies and casts; several of them may hand back the very tensor: see MAY_RETURN_INPUT.
-    **dict.fromkeys(("clone", "contiguous", "to", "type", "type_as", "cpu", "cuda", "xpu", "mps", "ipu"), _NOTHING),
+    **dict.fromkeys(("clone", "contiguous", "to", "type", "type_as", "cpu", "cuda", "xpu"), _NOTHING),
     **dict.fromkeys(("float", "double", "half", "bfloat16", "cfloat", "cdouble", "chalf", "pin_memory"), _NOTHING),
     **dict.fromkeys(("conj", "conj_physical", "resolve_conj", "resolve_neg", "to_dense"), _NOTHING),
     **dict.fromkeys(("to_sparse", "to_sparse_coo", "to_sparse_csr", "coalesce"), _INTERNAL),
@@ -189,7 +221,7 @@ OPERATIONS: dict[str, Operation] = {
     **dict.fromkeys(("meshgrid", "broadcast_tensors"), Operation(_NEVER, _NEVER, False, view=True, returns="tensors")),
     **dict.fromkeys(("unsafe_split", "unsafe_chunk"), Operation(_NEVER, _NEVER, False, returns="tensors")),
     # Complex numbers and Fourier transforms.
-    "complex": _BOTH,
+    "complex": _ITSELF,
     "polar": _RESULT,
     **dict.fromkeys(("fft", "ifft", "rfft", "ihfft", "rfft2", "rfftn", "ihfft2", "ihfftn", "stft"), _INPUT),
     **dict.fromkeys(("fft2", "fftn", "ifft2", "ifftn", "hfft", "hfft2", "hfftn", "irfft", "irfft2"), _NOTHING),
@@ -201,16 +233,15 @@ OPERATIONS: dict[str, Operation] = {
     "logdet": _INPUT,
     "slogdet": Operation(_ALWAYS, _NEVER, True, returns="tensors"),
     **dict.fromkeys(("pinv", "pinverse", "cholesky_inverse"), _INPUT_AND_RESULT),
-    **dict.fromkeys(
-        ("qr", "svd", "eigh", "eig", "lu", "svd_lowrank"), Operation(_NEVER, _NEVER, True, returns="tensors")
-    ),
+    **dict.fromkeys(("qr", "svd", "eigh", "eig", "lu"), Operation(_NEVER, _NEVER, True, returns="tensors")),
+    "svd_lowrank": Operation(_ALWAYS, _NEVER, True, returns="tensors"),
     **dict.fromkeys(("lu_factor", "cholesky_ex", "inv_ex"), Operation(_NEVER, _NEVER, True, returns="pair")),
     **dict.fromkeys(("solve", "solve_triangular", "tensorsolve"), _INPUT_AND_RESULT),
     **dict.fromkeys(("cholesky_solve", "lu_solve"), _ALL),
     "lstsq": Operation(_ALWAYS, _ALWAYS, True, returns="tensors"),
     "triangular_solve": Operation(_ALWAYS, _ALWAYS, True, returns="tensors"),
-    "matrix_power": _INTERNAL,
-    "cond": _INTERNAL,
+    # For a power of 2 or more.
+    "matrix_power": Operation(_ALWAYS, _NEVER, False, internal=True),
     # Convolution keeps input and weight whichever of them requires grad.
     **dict.fromkeys(("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d"), _BOTH),
     **dict.fromkeys(("conv_transpose3d", "conv_tbc"), _BOTH),
@@ -219,13 +250,14 @@ OPERATIONS: dict[str, Operation] = {
     **dict.fromkeys(("adaptive_avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d", "adaptive_max_pool1d"), _INPUT),
     **dict.fromkeys(("adaptive_max_pool2d", "adaptive_max_pool3d", "fractional_max_pool2d"), _INPUT),
     **dict.fromkeys(("fractional_max_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d"), _INPUT),
-    **dict.fromkeys(("max_unpool1d", "max_unpool2d", "max_unpool3d"), _OTHER),
+    **dict.fromkeys(("max_unpool1d", "max_unpool2d", "max_unpool3d"), _INDEXED),
     **dict.fromkeys(("interpolate", "upsample", "upsample_nearest", "upsample_bilinear"), _NOTHING),
     **dict.fromkeys(("pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "fold", "affine_grid"), _NOTHING),
     **dict.fromkeys(("grid_sample", "grid_sampler"), _BOTH),
     # Normalisation: the input and the weight; layer_norm even the bias.
     **dict.fromkeys(("batch_norm", "instance_norm"), Operation(_ALWAYS, _NEVER, False, internal=True)),
-    **dict.fromkeys(("layer_norm", "group_norm", "rms_norm"), Operation(_ALWAYS, _ALWAYS, False, internal=True)),
+    **dict.fromkeys(("layer_norm", "group_norm"), Operation(_ALWAYS, _ALWAYS, False, internal=True)),
+    "rms_norm": Operation(Keeps.IF_TRACKED, _IF_OTHER, False, internal=True),
     "local_response_norm": _INPUT,
     "normalize": Operation(_ALWAYS, _NEVER, False, internal=True),
     # Dropout keeps its mask. With training=False it hands back its input.
@@ -237,10 +269,9 @@ OPERATIONS: dict[str, Operation] = {
     # Distances.
     "pdist": _INPUT_AND_RESULT,
     "pairwise_distance": Operation(_NEVER, _NEVER, True, internal=True),
-    "cosine_similarity": Operation(_ALWAYS, _ALWAYS, False, internal=True),
+    "cosine_similarity": Operation(Keeps.IF_TRACKED, Keeps.IF_TRACKED, False, internal=True),
     # Samplers that record a node with a zero gradient.
-    "bernoulli": _INPUT,
-    **dict.fromkeys(("normal", "poisson"), _NOTHING),
+    **dict.fromkeys(("bernoulli", "normal", "poisson"), _NOTHING),
     # Losses. cross_entropy keeps the log-softmax that it computed, and the target.
     "cross_entropy": Operation(_NEVER, _ALWAYS, False, returns="scalar", internal=True),
     **dict.fromkeys(
@@ -252,11 +283,12 @@ OPERATIONS: dict[str, Operation] = {
         Operation(_ALWAYS, _ALWAYS, False, returns="scalar"),
     ),
     **dict.fromkeys(
-        ("cosine_embedding_loss", "multilabel_soft_margin_loss", "linear_cross_entropy"),
+        ("cosine_embedding_loss", "multilabel_soft_margin_loss"),
         Operation(_ALWAYS, _ALWAYS, False, returns="scalar", internal=True),
     ),
     **dict.fromkeys(
-        ("kl_div", "poisson_nll_loss"), Operation(_IF_OTHER, _ALWAYS, False, returns="scalar", internal=True)
+        ("kl_div", "poisson_nll_loss", "linear_cross_entropy"),
+        Operation(_IF_OTHER, _ALWAYS, False, returns="scalar", internal=True),
     ),
     **dict.fromkeys(
         ("l1_loss", "margin_ranking_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss"),
@@ -280,14 +312,16 @@ WITH_TENSOR: dict[str, Operation] = {
     "max": _BOTH,
     "min": _BOTH,
     "pow": _ALL,
-    "float_power": _ALL,
+    "float_power": Operation(_NEVER, _NEVER, True, internal=True),
     "lerp": _BOTH,
     "remainder": _BOTH,
     "fmod": _BOTH,
 }
 """The same names where the second operand is a tensor: ``torch.max(a, b)``, ``x ** y``, also ``2 ** y``."""
 
-NOT_DIFFERENTIABLE: frozenset[str] = frozenset({"floor_divide", "heaviside", "unique", "unique_consecutive"})
+NOT_DIFFERENTIABLE: frozenset[str] = frozenset(
+    {"floor_divide", "heaviside", "unique", "unique_consecutive", "histogram", "histogramdd"}
+)
 """Their result requires grad and keeps the graph alive, and a traversal that reaches it raises."""
 
 MULTIPLE_VIEWS: frozenset[str] = frozenset({"split", "chunk", "unbind", "split_with_sizes"})
@@ -296,17 +330,15 @@ tensor is an ``unbind``. Source: torch/csrc/autograd/variable.h, ``CreationMeta:
 
 MAY_RETURN_INPUT: frozenset[str] = frozenset(
     {
-        "to", "type", "type_as", "float", "double", "half", "bfloat16", "cpu", "cuda", "xpu", "mps", "contiguous",
+        "to", "type", "type_as", "float", "double", "half", "bfloat16", "cpu", "cuda", "xpu", "contiguous", "positive",
         "reshape", "reshape_as", "flatten", "ravel", "broadcast_to", "atleast_1d", "atleast_2d", "atleast_3d", "real",
-        "conj", "resolve_conj", "resolve_neg", "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout",
-        "feature_alpha_dropout", "as_tensor", "asarray", "pin_memory", "coalesce", "to_dense", "long", "int", "bool",
+        "conj", "conj_physical", "resolve_conj", "resolve_neg", "dropout", "dropout1d", "dropout2d", "dropout3d",
+        "alpha_dropout", "feature_alpha_dropout", "as_tensor", "asarray", "pin_memory", "coalesce",
+        "to_dense", "long", "int", "bool",
     }
 )  # fmt: skip
 """They can hand back the tensor they were given, so a later in-place operation may reach the original.
 Source: https://pytorch.org/docs/stable/generated/torch.Tensor.to.html and the pages of the others."""
-
-IN_PLACE_KEEPS_RESULT: frozenset[str] = frozenset({"elu", "celu", "selu", "leaky_relu", "rrelu", "threshold"})
-"""Activations that keep their input, but in their in-place form keep the result (the modified tensor itself)."""
 
 BINARY_OPERATORS: dict[str, str] = {
     "Add": "add",
@@ -328,22 +360,6 @@ BINARY_OPERATORS: dict[str, str] = {
 UNARY_OPERATORS: dict[str, str] = {"USub": "neg", "UAdd": "positive", "Invert": "bitwise_not"}
 """``not x`` is absent: it gives a Python bool."""
 
-AUGMENTED_OPERATORS: dict[str, str] = {
-    "Add": "add_",
-    "Sub": "sub_",
-    "Mult": "mul_",
-    "Div": "div_",
-    "FloorDiv": "floor_divide_",
-    "Mod": "remainder_",
-    "Pow": "pow_",
-    "BitAnd": "bitwise_and_",
-    "BitOr": "bitwise_or_",
-    "BitXor": "bitwise_xor_",
-    "LShift": "bitwise_left_shift_",
-    "RShift": "bitwise_right_shift_",
-}
-"""``x += y`` on a tensor modifies it in place. ``x @= y`` is absent: it rebinds ``x`` to a new tensor."""
-
 WITHOUT_GRAPH: frozenset[str] = frozenset(
     {
         # Comparisons and tests.
@@ -353,8 +369,7 @@ WITHOUT_GRAPH: frozenset[str] = frozenset(
         "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "bitwise_left_shift", "bitwise_right_shift",
         # Positions and counts.
         "argmax", "argmin", "argsort", "argwhere", "nonzero", "nonzero_static", "count_nonzero", "bincount", "histc",
-        "searchsorted", "bucketize", "one_hot", "tril_indices", "triu_indices",
-        "histogram", "histogramdd", "gcd", "lcm",
+        "searchsorted", "bucketize", "one_hot", "tril_indices", "triu_indices", "gcd", "lcm",
         # Sampling.
         "multinomial", "rand_like", "randn_like", "randint_like", "randint", "randperm",
         # New tensors after the shape of another.
@@ -363,9 +378,9 @@ WITHOUT_GRAPH: frozenset[str] = frozenset(
         # Casts to types that cannot require grad.
         "long", "int", "short", "char", "byte", "bool",
         # Cut off on purpose.
-        "detach", "detach_copy", "data", "numpy", "__array__",
-        # Decompositions that record nothing.
-        "matrix_rank", "geqrf", "quantize_per_tensor", "int_repr",
+        "detach", "data", "numpy", "__array__",
+        # Ranks and quantised types.
+        "matrix_rank", "quantize_per_tensor", "int_repr",
     }
 )  # fmt: skip
 """Methods, attributes and functions whose result never has a graph, whatever they are given."""
@@ -409,59 +424,6 @@ ALIASES_DETACHED: frozenset[str] = frozenset({"detach", "detach_", "data", "nump
 ``detach`` shares the version counter, so an in-place change of the alias is still noticed; ``data`` and ``numpy`` have
 their own, so it is not (https://pytorch.org/docs/stable/generated/torch.Tensor.detach.html)."""
 
-
-@dataclass(frozen=True, slots=True)
-class InPlace:
-    """An in-place method: the operation that it records, and what it changes.
-
-    ``changes_data``: it counts up the version that saved tensors are checked against. ``changes_graph``: the tensor's
-    ``grad_fn`` is another one afterwards. ``cuts``: no gradient passes to what the tensor held before.
-    """
-
-    operation: str
-    changes_data: bool
-    changes_graph: bool = True
-    cuts: bool = False
-
-
-_ELEMENTWISE = (
-    "abs", "absolute", "acos", "acosh", "add", "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "arccos",
-    "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh",
-    "baddbmm", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
-    "ceil", "clamp", "clamp_max", "clamp_min", "clip", "conj_physical", "copysign", "cos", "cosh", "cumprod", "cumsum",
-    "deg2rad", "digamma", "div", "divide", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "fix", "float_power",
-    "floor", "floor_divide", "fmod", "frac", "hypot", "i0", "index_add", "index_copy", "index_fill",
-    "index_put", "index_reduce", "ldexp", "lerp", "lgamma", "log", "log10", "log1p", "log2", "logit", "masked_fill",
-    "masked_scatter", "mul", "multiply", "mvlgamma", "nan_to_num", "neg", "negative", "nextafter", "polygamma", "pow",
-    "put", "rad2deg", "reciprocal", "relu", "remainder", "renorm", "round", "rsqrt", "scatter", "scatter_add",
-    "scatter_reduce", "sgn", "sigmoid", "sign", "sin", "sinc", "sinh", "sqrt", "square", "sub", "subtract", "tan",
-    "tanh", "tril", "triu", "true_divide", "trunc", "xlogy", "elu", "celu", "selu", "leaky_relu", "rrelu", "hardtanh",
-    "threshold", "dropout", "alpha_dropout", "feature_alpha_dropout", "heaviside", "fill_diagonal",
-)  # fmt: skip
-
-IN_PLACE: dict[str, InPlace] = {
-    **{name + "_": InPlace(name, True) for name in _ELEMENTWISE},
-    # Overwritten whole: the node passes zeros to the past.
-    **dict.fromkeys(("zero_", "fill_", "normal_", "uniform_"), InPlace("fill", True, cuts=True)),
-    **dict.fromkeys(("random_", "bernoulli_", "exponential_"), InPlace("fill", True, cuts=True)),
-    **dict.fromkeys(("cauchy_", "log_normal_", "geometric_"), InPlace("fill", True, cuts=True)),
-    # Takes over the graph of its argument.
-    "copy_": InPlace("copy", True, cuts=True),
-    # Comparisons in place keep the type and give zeros and ones.
-    **dict.fromkeys(("eq_", "ne_", "lt_", "le_", "gt_", "ge_"), InPlace("fill", True, cuts=True)),
-    **dict.fromkeys(("logical_and_", "logical_or_", "logical_not_"), InPlace("fill", True, cuts=True)),
-    # Shape only.
-    **dict.fromkeys(("unsqueeze_", "squeeze_", "t_", "transpose_", "swapaxes_"), InPlace("view", False)),
-    **dict.fromkeys(("swapdims_", "as_strided_"), InPlace("view", False)),
-    # Graph only.
-    "detach_": InPlace("detach", False, cuts=True),
-    "requires_grad_": InPlace("requires_grad", False, changes_graph=False),
-    # Neither.
-    "share_memory_": InPlace("share_memory", False, changes_graph=False),
-    # Storage; forbidden on tensors with a graph.
-    **dict.fromkeys(("set_", "resize_", "resize_as_"), InPlace("resize", True, changes_graph=False)),
-}
-"""In-place methods, in-place functions (``F.relu_``, ``torch.exp_``) included. What they save: ``OPERATIONS``."""
 
 SCALAR_LOSSES: frozenset[str] = frozenset(
     {
