@@ -1,0 +1,76 @@
+"""Path conditions: what has been assumed on the way to a point of the program.
+
+A guard is a conjunction of facts, each "this condition has that value". Conditions are named by hashable keys that the
+interpreter derives from the values they test, so that the same test on the same value is the same condition wherever it
+stands, and a test on the next iteration's value is another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Final
+
+
+class Guard:
+    """An immutable conjunction of ``condition key -> value`` facts."""
+
+    __slots__ = ("_hash", "facts")
+
+    def __init__(self, facts: Mapping[Hashable, Hashable]) -> None:
+        self.facts: Final = dict(facts)
+        self._hash: int | None = None
+
+    def also(self, key: Hashable, value: Hashable) -> Guard | None:
+        """This guard with one more fact, or None where that contradicts it."""
+        if key in self.facts:
+            return self if self.facts[key] == value else None
+        return Guard({**self.facts, key: value})
+
+    def meet(self, other: Guard) -> Guard | None:
+        """Both guards together, or None where they contradict each other."""
+        if not other.facts or self is other:
+            return self
+        if not self.facts:
+            return other
+        if not self.compatible(other):
+            return None
+        return Guard({**self.facts, **other.facts})
+
+    def compatible(self, other: Guard) -> bool:
+        """Whether both can hold on one path."""
+        small, large = self.facts, other.facts
+        if len(small) > len(large):
+            small, large = large, small
+        for key, value in small.items():
+            if key in large and large[key] != value:
+                return False
+        return True
+
+    def beyond(self, base: Guard) -> Guard:
+        """The facts that ``base`` does not hold already."""
+        if not base.facts:
+            return self
+        return Guard({key: value for key, value in self.facts.items() if key not in base.facts})
+
+    def common(self, other: Guard) -> Guard:
+        """The facts that both hold."""
+        return Guard({k: v for k, v in self.facts.items() if k in other.facts and other.facts[k] == v})
+
+    def implies(self, other: Guard) -> bool:
+        """Whether every fact of ``other`` is one of this guard's."""
+        facts = self.facts
+        return all(key in facts and facts[key] == value for key, value in other.facts.items())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Guard) and self.facts == other.facts
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(frozenset(self.facts.items()))
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"Guard({self.facts})"
+
+
+ALWAYS: Final = Guard({})

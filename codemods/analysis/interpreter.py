@@ -1,0 +1,273 @@
+"""Running a file on the abstract tape: which code is entered, with what, and in which order."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from .guards import ALWAYS
+from .heap import MISSING
+from .machine import TooComplex
+from .project import Project
+from .statements import Statements
+from .tape import Escape, Operand, Tape
+from .values import (
+    BoundMethod,
+    ClassValue,
+    Frame,
+    FunctionValue,
+    Instance,
+    ModuleValue,
+    Symbol,
+    TupleValue,
+    Value,
+)
+
+BUDGET: Final = 60_000
+"""Tape steps (expressions, statements, recorded operations) for one entry point."""
+TRIGGERS: Final = frozenset({"backward", "manual_backward", "retain_graph", "create_graph", "retain_variables", "grad"})
+"""Attributes, names and keywords that make a function worth running."""
+ENTRY_NAMES: Final = frozenset({"main"})
+"""Functions that start a program: nobody back-propagates what they return."""
+
+
+@dataclass(eq=False, slots=True)
+class Run:
+    """One entry point's tape."""
+
+    entry: str
+    tape: Tape
+    entries: frozenset[ast.AST] = frozenset()
+
+
+@dataclass(slots=True)
+class Analysis:
+    """All tapes of a file; ``cut`` names the entry points that were too complex to follow to the end."""
+
+    runs: list[Run] = field(default_factory=list)
+    cut: list[str] = field(default_factory=list)
+
+
+class Interpreter(Statements):
+    """The whole abstract interpreter."""
+
+    def __init__(self, project: Project, budget: int = BUDGET) -> None:
+        super().__init__(project, budget)
+        self.modules: dict[str, ModuleValue] = {}
+        self.executed: set[ast.AST] = set()
+        self.calling_back: list[ast.AST] = []
+
+    # -- hooks of the layers below ---------------------------------------------------------------------------------
+
+    def entered(self, function: FunctionValue) -> None:
+        self.executed.add(function.node)
+
+    def finished(self, frame: Frame) -> None:
+        super().finished(frame)
+        self.dead.add(id(frame.slots))
+
+    def called_back(self, value: Value, call: ast.AST) -> None:
+        value = self.resolve(value)
+        function = value.function if type(value) is BoundMethod else value
+        if type(function) is not FunctionValue or function.node in self.calling_back or len(self.calling_back) > 2:
+            return
+        if isinstance(function.node, ast.Lambda):
+            return
+        self.calling_back.append(function.node)
+        try:
+            self.call_value(value, [], {}, call)
+        finally:
+            self.calling_back.pop()
+
+    def module_frame(self, module: ModuleValue) -> Frame:
+        if module.frame is None:
+            module.frame = Frame(None, module, None)
+            self.define(module, module.frame)
+        return module.frame
+
+    def define(self, module: ModuleValue, frame: Frame) -> None:
+        """Make the definitions of an imported module, outside of all branches and loops."""
+        state = (self.heap.trail, self.path, self.loops, self.recording, self.function_target, self.loop_target, self.nesting)
+        outer = getattr(self, "frame", None)
+        self.heap.trail, self.path, self.loops, self.recording = [], ALWAYS, (), True
+        self.function_target, self.loop_target, self.nesting = None, None, 0
+        self.frame = frame
+        try:
+            self.block(list(definitions(module.tree.body)))
+        finally:
+            (self.heap.trail, self.path, self.loops, self.recording, self.function_target, self.loop_target, self.nesting) = state
+            if outer is not None:
+                self.frame = outer
+
+    # -- entry points ----------------------------------------------------------------------------------------------
+
+    def analyse(self, tree: ast.Module, filename: str) -> Analysis:
+        """Run the file's top level, then every function worth running that was not reached."""
+        analysis = Analysis()
+        module = ModuleValue("__main__", filename, tree)
+        self.modules[filename] = module
+        module.frame = frame = Frame(None, module, None)
+        frame.slots["__name__"] = "__main__"
+        self.frame = frame
+        worth = Worth(tree)
+        if not self.guarded(analysis, "the top level", lambda: self.block(tree.body)):
+            self.restore(frame)
+            self.block(list(definitions(tree.body)))
+        analysis.runs.append(Run("the top level", self.tape, frozenset(self.executed)))
+        mark = self.heap.mark()
+        for name, call in self.roots(tree, frame, worth):
+            self.restore(frame)
+            self.tape = Tape()
+            before = set(self.executed)
+            self.guarded(analysis, name, call)
+            analysis.runs.append(Run(name, self.tape, frozenset(self.executed - before)))
+            self.heap.undo(mark)
+        return analysis
+
+    def guarded(self, analysis: Analysis, name: str, run: object) -> bool:
+        """Run one entry point within its budget."""
+        self.budget = BUDGET
+        try:
+            run()  # type: ignore[operator]
+        except TooComplex:
+            analysis.cut.append(name)
+            return False
+        except RecursionError:
+            analysis.cut.append(name)
+            return False
+        return True
+
+    def restore(self, frame: Frame) -> None:
+        self.frame = frame
+        self.path, self.loops, self.recording = ALWAYS, (), True
+        self.function_target, self.loop_target, self.nesting = None, None, 0
+        self.calling_back = []
+        self.budget = BUDGET
+
+    def roots(self, tree: ast.Module, frame: Frame, worth: Worth) -> Iterator[tuple[str, object]]:
+        """Functions and methods that are worth running and have not been: callers before callees."""
+        for wanted in (True, False):
+            for name, node, owner in worth.candidates:
+                if node in self.executed or worth.mentioned(name) is wanted:
+                    continue
+                if owner is None:
+                    function = frame.slots.get(name)
+                    if type(function) is FunctionValue and function.node is node:
+                        yield name, lambda function=function: self.enter(function, None)
+                else:
+                    cls = frame.slots.get(owner)
+                    if type(cls) is ClassValue:
+                        function = cls.slots.get(name)
+                        if type(function) is FunctionValue and function.node is node:
+                            yield (
+                                f"{owner}.{name}",
+                                lambda function=function, cls=cls: self.enter(function, cls),
+                            )
+
+    def enter(self, function: FunctionValue, cls: ClassValue | None) -> None:
+        """Call an entry point with unknown arguments; what it returns goes to an unknown caller."""
+        arguments: list[Operand] = []
+        if cls is not None and function.kind != "staticmethod":
+            receiver: Value = cls
+            if function.kind != "classmethod":
+                receiver = self.new_instance(cls)
+            arguments = [Operand(None, receiver)]
+        self.executed.add(function.node)
+        self.frame.statement = None
+        result = self.call_function(function, arguments, {}, function.node)
+        if function.name not in ENTRY_NAMES:
+            self.escape(result, function.node, "return")
+
+    def new_instance(self, cls: ClassValue) -> Value:
+        """An object as its constructor leaves it."""
+        if cls.is_namedtuple:
+            return TupleValue(tuple(Symbol(self.fresh("field")) for _ in cls.namedtuple_fields), cls)
+        instance = Instance(cls, ("self", id(cls.node)))
+        found = self.find_in_class(cls, "__init__")
+        if type(found) is FunctionValue:
+            self.call_function(found, [Operand(None, instance)], {}, cls.node)
+        else:
+            self.base_constructor(instance, [], {}, cls.node)
+        return instance
+
+
+class Worth:
+    """Which functions of a file are worth running: those from which a traversal can be reached."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.candidates: list[tuple[str, ast.AST, str | None]] = []
+        names: dict[str, set[str]] = {}
+        direct: set[str] = set()
+        functions: list[tuple[str, ast.AST, str | None]] = []
+        for node, owner in functions_of(tree):
+            functions.append((node.name, node, owner))
+            mentioned, triggered = mentions(node)
+            names.setdefault(node.name, set()).update(mentioned)
+            if triggered:
+                direct.add(node.name)
+        self.names = names
+        reaching = set(direct)
+        changed = True
+        while changed:
+            changed = False
+            for name, mentioned in names.items():
+                if name not in reaching and mentioned & reaching:
+                    reaching.add(name)
+                    changed = True
+        self._mentioned = {m for name, others in names.items() for m in others if m != name}
+        self.candidates = sorted(
+            ((n, node, o) for n, node, o in functions if n in reaching and not n.startswith("__")),
+            key=lambda entry: (entry[0] not in ENTRY_NAMES,),
+        )
+
+    def mentioned(self, name: str) -> bool:
+        """Whether another function of the file uses that name."""
+        return name in self._mentioned
+
+
+def functions_of(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, str | None]]:
+    """Module-level functions and methods of module-level classes, with the class's name."""
+    stack: list[tuple[list[ast.stmt], str | None]] = [(tree.body, None)]
+    while stack:
+        body, owner = stack.pop()
+        for statement in body:
+            if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                yield statement, owner
+            elif isinstance(statement, ast.ClassDef) and owner is None:
+                stack.append((statement.body, statement.name))
+            elif isinstance(statement, (ast.If, ast.Try, ast.With)):
+                stack.append((statement.body, owner))
+
+
+def mentions(function: ast.AST) -> tuple[set[str], bool]:
+    """The names that a function uses, and whether one of them is a trigger."""
+    names: set[str] = set()
+    triggered = False
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name):
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            names.add(node.attr)
+        elif isinstance(node, ast.keyword) and node.arg in TRIGGERS:
+            triggered = True
+        elif isinstance(node, ast.Call):
+            called = node.func
+            word = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+            if word in TRIGGERS:
+                triggered = True
+    return names, triggered
+
+
+def definitions(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a module that define something: what an import needs of it."""
+    for statement in body:
+        if isinstance(
+            statement,
+            (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.If, ast.Try),
+        ):
+            yield statement
+
+
+__all__ = ["MISSING", "Analysis", "Escape", "Interpreter", "Run"]
