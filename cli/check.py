@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from .listing import exit_status, listing, sorted_findings, sum_up
-from .options import Command, Options, rare, shared
+from .listing import counted, exit_status, listing, sorted_findings, sum_up
+from .options import Command, Fixing, Options, fixing, rare, shared
 from .status import CLEAN, ERROR
 from .survey import Survey, find, survey
 
@@ -15,9 +15,9 @@ from .survey import Survey, find, survey
 @click.option("--fix", is_flag=True, help="Apply the repairs without asking: gradmend fix --yes.")
 @click.option("--diff", is_flag=True, help="Print them as one patch instead: gradmend diff.")
 @click.option("--statistics", is_flag=True, help="Only count, by rule.")
-@rare("--add-ignore", metavar="[REASON]", is_flag=False, flag_value="", help="Write a suppression for every finding.")
+@rare("--add-ignore", metavar="[=REASON]", help="Write a suppression for every finding.")
 @rare("--write-baseline", metavar="FILE", help="Write the present findings to FILE, for --baseline.")
-@rare("--allow-dirty", is_flag=True, help="Where it writes: change files that have unstaged changes, too.")
+@fixing
 def command(
     options: Options,
     fix: bool,
@@ -25,7 +25,7 @@ def command(
     statistics: bool,
     add_ignore: str | None,
     write_baseline: str | None,
-    allow_dirty: bool,
+    how: Fixing,
 ) -> int:
     """List the mistakes in PATHS (default: the working folder).
 
@@ -41,16 +41,14 @@ def command(
     if fix:
         from .fix import fix_all
 
-        return fix_all(options, yes=True, allow_dirty=allow_dirty)
+        return fix_all(options, how, yes=True)
     result = survey(options, options.talk())
     if add_ignore is not None:
         from .add_ignore import add_ignores
 
-        return add_ignores(result, options, add_ignore, allow_dirty)
+        return add_ignores(result, options, add_ignore, how.allow_dirty)
     if write_baseline is not None:
-        from .baseline import write
-
-        return write(write_baseline, result, options.talk())
+        return _write_baseline(write_baseline, result, options)
     return _report(result, options, statistics)
 
 
@@ -65,6 +63,17 @@ def show(options: Options) -> int:
         for file in found.files:
             click.echo(file.path.encode("utf-8", "surrogateescape"))
     return ERROR if found.errors else CLEAN
+
+
+def _write_baseline(path: str, result: Survey, options: Options) -> int:
+    from dataclasses import replace
+
+    from .baseline import as_text
+    from .output import output
+
+    output([as_text(result, path)], replace(options, output_file=path))
+    options.talk().say(f"Wrote {counted(len(sorted_findings(result)), 'finding')} to {path}.")
+    return ERROR if result.failed else CLEAN
 
 
 def _report(result: Survey, options: Options, statistics: bool) -> int:

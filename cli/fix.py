@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .listing import counted, exit_status, listing, sorted_findings
-from .options import Command, Options, shared
+from .options import Command, Fixing, Options, fixing, shared
 from .patch import Change, changes_of
 from .printable import printable_name
 from .status import ERROR, FINDINGS
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 @click.command("fix", cls=Command)
 @shared
 @click.option("-y", "--yes", is_flag=True, help="Apply without showing the patch or asking.")
-@click.option("--allow-dirty", is_flag=True, help="Change files that have unstaged changes, too.")
-def command(options: Options, yes: bool, allow_dirty: bool) -> int:
+@fixing
+def command(options: Options, yes: bool, how: Fixing) -> int:
     """Mend the mistakes in PATHS (default: the working folder).
 
     Shows the patch and asks once. Safe repairs only, unless --unsafe. Without a terminal it needs --yes. With - the
@@ -35,10 +36,10 @@ def command(options: Options, yes: bool, allow_dirty: bool) -> int:
         from .check import show
 
         return show(options)
-    return fix_all(options, yes, allow_dirty)
+    return fix_all(options, how, yes)
 
 
-def fix_all(options: Options, yes: bool, allow_dirty: bool) -> int:
+def fix_all(options: Options, how: Fixing, yes: bool) -> int:
     """Mend as the options say, and give the exit status."""
     talk = options.talk()
     if options.is_stdin:
@@ -48,14 +49,25 @@ def fix_all(options: Options, yes: bool, allow_dirty: bool) -> int:
         return ERROR
     result = survey(options, talk, mend=True)
     changes = changes_of(result.outcomes)
-    if changes and not allow_dirty and is_dirty([(change.path, change.old) for change in changes], talk):
+    if changes and not how.allow_dirty and is_dirty(changes, talk):
         return ERROR
     if changes and not yes and not _agreed(changes, result, options, talk):
         talk.say("Nothing is written.")
         return FINDINGS
-    applied = _write(result, talk)
-    _report(result, applied, options, talk)
-    return exit_status(sorted_findings(result), result, options)
+    applied: list[Finding] = []
+    for outcome in result.outcomes:
+        wanted = changes_of([outcome])
+        if len(write_changes(wanted, result, talk)) == len(wanted):
+            applied += outcome.applied
+    if how.show_fixes:
+        from .report.concise import where
+
+        for finding in applied:
+            talk.say(f"mended {where(finding)}: {finding.code} {finding.message}")
+    _report(result, applied, options, how, talk)
+    if applied and how.exit_non_zero_on_fix and not result.failed:
+        return FINDINGS
+    return exit_status(() if how.fix_only else sorted_findings(result), result, options)
 
 
 def _can_ask() -> bool:
@@ -64,11 +76,11 @@ def _can_ask() -> bool:
     return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
-def is_dirty(files: Iterable[tuple[str, bytes]], talk: Talk) -> bool:
+def is_dirty(changes: Iterable[Change], talk: Talk) -> bool:
     """Whether a file to be written has changes that git does not hold yet; says which."""
     from .git import dirty
 
-    changed = dirty(dict(files))
+    changed = dirty({change.path: change.old for change in changes})
     if changed:
         shown = ", ".join(printable_name(path) for path in changed[:5])
         more = f" and {len(changed) - 5} more" if len(changed) > 5 else ""
@@ -92,23 +104,20 @@ def _agreed(changes: Sequence[Change], result: Survey, options: Options, talk: T
     return click.confirm(f"Apply {counted(len(applied), 'repair')} to {files}?", default=False, err=True)
 
 
-def _write(result: Survey, talk: Talk) -> list[Finding]:
-    """Write each outcome's files; gives the findings whose repairs are on disk now, the others count as failed."""
+def write_changes(changes: Iterable[Change], result: Survey, talk: Talk) -> list[Change]:
+    """Write; gives what is on disk now. What could not be written is said and counts as failed."""
     from .write import WriteError, write
 
-    applied: list[Finding] = []
-    for outcome in result.outcomes:
-        tree = result.files[outcome.path].tree
-        for change in changes_of([outcome]):
-            try:
-                write(change.path, change.old, change.new, tree)
-            except WriteError as refusal:
-                talk.error(f"{printable_name(change.path)}: {refusal}")
-                result.failed[outcome.path] = str(refusal)
-                break
-        else:
-            applied += outcome.applied
-    return applied
+    written = []
+    for change in changes:
+        file = result.files.get(change.path)
+        try:
+            write(change.path, change.old, change.new, file.tree if file else os.getcwd())
+            written.append(change)
+        except WriteError as refusal:
+            talk.error(f"{printable_name(change.path)}: {refusal}")
+            result.failed[change.path] = str(refusal)
+    return written
 
 
 def _table(applied: Sequence[Finding], talk: Talk) -> None:
@@ -118,8 +127,8 @@ def _table(applied: Sequence[Finding], talk: Talk) -> None:
         talk.say(line)
 
 
-def _report(result: Survey, applied: Sequence[Finding], options: Options, talk: Talk) -> None:
-    left = sorted_findings(result)
+def _report(result: Survey, applied: Sequence[Finding], options: Options, how: Fixing, talk: Talk) -> None:
+    left = () if how.fix_only else sorted_findings(result)
     if left:
         from .output import output
         from .report import render

@@ -124,6 +124,11 @@ class Command(click.Command):
         if any(getattr(parameter, "hidden", False) for parameter in self.params):
             self.epilog = f"{self.epilog or ''}\n\n\b\n--help-all shows every option."
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # ``--add-ignore PATH``: the reason is optional, and only ``=`` gives one.
+        args = ["--add-ignore=" if argument == "--add-ignore" else argument for argument in args]
+        return super().parse_args(ctx, args)
+
 
 def _help_all(ctx: click.Context, _parameter: click.Parameter, asked: bool) -> None:
     if asked:
@@ -194,6 +199,36 @@ _TALK_OPTIONS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Fixing:
+    """How to mend, where a command does."""
+
+    allow_dirty: bool = False
+    fix_only: bool = False
+    show_fixes: bool = False
+    exit_non_zero_on_fix: bool = False
+
+
+def fixing(function: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the options about mending; it gets them as ``how``."""
+    names = {entry.name for entry in fields(Fixing)}
+
+    def command(*args: Any, **values: Any) -> int:
+        how = Fixing(**{name: values.pop(name) for name in names})
+        return function(*args, how=how, **values)
+
+    command.__doc__ = function.__doc__
+    command.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
+    for option in (
+        rare("--exit-non-zero-on-fix", is_flag=True, help="Exit 1 if anything was mended."),
+        rare("--show-fixes", is_flag=True, help="List every finding that was mended."),
+        rare("--fix-only", is_flag=True, help="Neither list nor count the findings that are left."),
+        click.option("--allow-dirty", is_flag=True, help="Change files that have unstaged changes, too."),
+    ):
+        command = option(command)
+    return command
+
+
 def shared(function: Callable[..., int]) -> Callable[..., None]:
     """Give a command PATHS and all shared options; it gets them as one ``Options`` and returns its exit status."""
     names = {entry.name for entry in fields(Options)}
@@ -207,7 +242,7 @@ def shared(function: Callable[..., int]) -> Callable[..., None]:
         try:
             ctx.exit(function(options, **values))
         except ConfigError as error:
-            raise click.UsageError(str(error)) from None
+            raise click.ClickException(str(error)) from None
 
     command.__doc__ = function.__doc__
     own = getattr(function, "__click_params__", [])

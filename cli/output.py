@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable
 
@@ -12,7 +11,7 @@ from .options import Options
 
 
 def output(pieces: Iterable[str], options: Options) -> None:
-    """Write text; the file named by ``--output-file`` appears whole or not at all."""
+    """Write text, piece by piece."""
     if options.output_file is None:
         for piece in pieces:
             click.echo(piece, nl=False, color=True)
@@ -27,10 +26,8 @@ def output_bytes(data: bytes, options: Options) -> None:
         stream.write(data)
         stream.flush()
         return
-    draft = f"{options.output_file}.{os.getpid()}.tmp"
     try:
-        with open(draft, "wb") as file:
+        with open(options.output_file, "wb") as file:
             file.write(data)
-        os.replace(draft, options.output_file)
     except OSError as error:
         raise click.UsageError(f"--output-file {options.output_file}: {error.strerror}") from None

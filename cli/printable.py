@@ -11,6 +11,7 @@ import re
 _UNFIT = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff"  # zero width, line separators, direction marks
+    "\ufffe\uffff"  # no characters, which XML refuses
     "\ud800-\udfff]"  # lone surrogates: bytes of a name that are not UTF-8
 )
 

@@ -17,7 +17,9 @@ from gradmend.codemods.analysis import prefilter
 
 if TYPE_CHECKING:
     from gradmend.codemods.analysis.project import Project
-    from gradmend.codemods.finding import Edit, Finding, Repair
+    from gradmend.codemods.finding import Edit, Finding
+
+    from .wanted import Wanted
 
 GENERATED_MARK = b"@generated"
 
@@ -33,6 +35,8 @@ class Job:
     mend: bool = False
     unsafe: bool = False
     accumulate_with: str | None = None
+    wanted: Wanted | None = None
+    """Which findings are asked for; None for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +145,34 @@ def _scan(job: Job, raw: bytes) -> Outcome:
     from gradmend.codemods import scan_file
 
     report = scan_file(job.path, raw, _project(os.getcwd()))
-    findings = tuple(finding for finding in report.findings if job.rules is None or finding.code in job.rules)
+    findings, known = _asked_for(report.findings, job, raw)
     suppressed = tuple(getattr(report, "suppressed", ()))
     return Outcome(
         job.path,
         findings=findings,
         suppressed=suppressed,
+        known=known,
         notes=(*report.cut, *report.problems),
-        raw=raw if findings or suppressed else None,
+        raw=raw if findings or suppressed or known else None,
     )
 
 
+def _asked_for(findings: Iterable[Finding], job: Job, raw: bytes) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """The findings of the rules and the lines that are asked for, and those that the baseline knows."""
+    chosen = [finding for finding in findings if job.rules is None or finding.code in job.rules]
+    if job.wanted is None:
+        return tuple(chosen), ()
+    from .report.texts import Texts
+
+    texts = Texts()
+    texts.add(job.path, raw)
+    asked, known = job.wanted.split(chosen, texts.lines)
+    return tuple(asked), tuple(known)
+
+
 def _mend(job: Job, raw: bytes) -> Outcome:
+    if job.wanted is not None:
+        return _mend_wanted(job, raw)
     from gradmend.codemods import mend_file
 
     mended = mend_file(job.path, raw, _project(os.getcwd()), unsafe=job.unsafe, select=job.rules)
@@ -164,6 +184,29 @@ def _mend(job: Job, raw: bytes) -> Outcome:
         mended=mended.source if mended.source != raw else None,
         others=tuple((path, read_regular(path), new) for path, new in getattr(mended, "others", {}).items()),
     )
+
+
+def _mend_wanted(job: Job, raw: bytes) -> Outcome:
+    """Mend only what is asked for: repair by repair, and after each a look at the new text."""
+    applied: list[Finding] = []
+    text = raw
+    while True:
+        outcome = _scan(job, text)
+        finding = next((finding for finding in outcome.findings if _may_apply(finding, job)), None)
+        if finding is None or finding.repair is None:
+            break
+        text = apply_edits(text, job.path, finding.repair.edits)
+        applied.append(finding)
+        assert job.wanted is not None
+        job = replace(job, wanted=job.wanted.after(finding.repair.edits))
+    return replace(outcome, applied=tuple(applied), raw=raw, mended=text if applied else None)
+
+
+def _may_apply(finding: Finding, job: Job) -> bool:
+    repair = finding.repair
+    if repair is None or any(edit.filename != job.path for edit in repair.edits):
+        return False
+    return job.unsafe or repair.safety.value == "safe"
 
 
 def rescan(path: str, raw: bytes, rules: frozenset[str] | None) -> Outcome:
@@ -178,12 +221,12 @@ def spliced(text: str, edits: Iterable[Edit]) -> str:
     return splice(text, [TextEdit(edit.span, edit.content) for edit in edits])
 
 
-def apply_repair(raw: bytes, path: str, repair: Repair) -> bytes:
-    """``raw`` with the edits of ``repair`` that lie in ``path``; SourceError or EditConflict if that cannot be."""
+def apply_edits(raw: bytes, path: str, edits: Iterable[Edit]) -> bytes:
+    """``raw`` with those of ``edits`` made that lie in ``path``; SourceError or EditConflict if that cannot be."""
     from gradmend.codemods.analysis.source import Source
     from gradmend.codemods.rewrite.edits import TextEdit
 
     source = Source.from_bytes(raw, path)
     return source.apply(
-        TextEdit(source.unlocate(edit.cell, edit.span), edit.content) for edit in repair.edits if edit.filename == path
+        TextEdit(source.unlocate(edit.cell, edit.span), edit.content) for edit in edits if edit.filename == path
     )

@@ -9,12 +9,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from .config import Settings, did_you_mean
+from .config import ConfigError, Settings, did_you_mean
 from .ignores import verdict
-
-
-class SelectionError(Exception):
-    """A word that names no rule; the text says which are meant, perhaps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +31,7 @@ class Selection:
         self._codes: dict[str, frozenset[str]] = {}
 
     def rules(self, path: str, settings: Settings) -> frozenset[str] | None:
-        """The codes that count in ``path``, None for all. Raises SelectionError."""
+        """The codes that count in ``path``, None for all. Raises ConfigError."""
         if settings not in self._of_settings:
             self._of_settings[settings] = self._chosen(settings)
         chosen = self._of_settings[settings]
@@ -83,7 +79,7 @@ class Selection:
 
                 known = tuple(name for rule in RULES for name in (rule.code, rule.name))
                 where = f" (in {source})" if source else ""
-                raise SelectionError(
+                raise ConfigError(
                     f'no rule, prefix or name "{word}"{where}{did_you_mean(word, known)}; `gradmend rules` lists them'
                 ) from unknown
         return self._codes[word]

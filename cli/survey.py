@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from .config import Settings
+from .config import ConfigError, Settings
 from .discover import Discovery, File, discover, tree_of
 from .options import Options
 from .pool import run_all
@@ -18,7 +18,7 @@ from .run import Job, Outcome, process_bytes
 from .terminal import Talk
 
 if TYPE_CHECKING:
-    from .keep import Keep
+    from .wanted import Wanted
 
 
 @dataclass(slots=True)
@@ -55,46 +55,77 @@ def survey(options: Options, talk: Talk, mend: bool = False) -> Survey:
     found, settings = find(options, talk)
     result = Survey(settings=settings, failed=dict.fromkeys(found.errors, ""))
     selection = options.selection()
-    files, keep = found.files, None
-    if options.since is not None or options.baseline is not None:
-        from .keep import Keep
-
-        keep = Keep.of(options, talk)
-        files = [file for file in files if keep.may_hold(file.path)]
-    jobs = [_job(file, selection.rules(file.path, file.settings), mend) for file in files]
+    if not found.files and not found.errors:
+        talk.warn("no Python files or notebooks found here")
+    wanted = _wanted(options, found.files)
+    files = [file for file in found.files if wanted is None or file.path in wanted]
+    jobs = [
+        _job(file, selection.rules(file.path, file.settings), mend, wanted[file.path] if wanted else None)
+        for file in files
+    ]
     result.files = {file.path: file for file in files}
     result.looked_at = len(files)
-    if not files and not found.errors and options.since is None:
-        talk.warn("no Python files or notebooks found here")
     with Progress(len(jobs), talk) as progress:
-        _collect(run_all(jobs, options.jobs, progress.advance), result, talk, keep)
+        _collect(run_all(jobs, options.jobs, progress.advance), result, talk)
+    if options.baseline is not None:
+        _tell_stale(options.baseline, result, talk)
     return result
 
 
-def _job(file: File, rules: frozenset[str] | None, mend: bool) -> Job:
-    return Job(file.path, file.named, rules, mend, file.settings.unsafe, file.settings.accumulate_with)
+def _wanted(options: Options, files: Sequence[File]) -> dict[str, Wanted] | None:
+    """Path → what is asked for there; files that are not asked about at all are missing. None: everything."""
+    if options.since is None and options.baseline is None:
+        return None
+    from .wanted import Wanted
+
+    wanted = {file.path: Wanted() for file in files}
+    if options.since is not None:
+        from .since import changed_rows
+
+        wanted = {path: Wanted(rows) for path, rows in changed_rows(list(wanted), options.since).items()}
+    if options.baseline is not None:
+        from .baseline import Baseline
+
+        baseline = Baseline.read(options.baseline)
+        wanted = {path: replace(asked, known=baseline.known(path)) for path, asked in wanted.items()}
+    return wanted
+
+
+def _tell_stale(baseline: str, result: Survey, talk: Talk) -> None:
+    from .baseline import Baseline
+
+    matched = {outcome.path: len(outcome.known) for outcome in result.outcomes if outcome.error is None}
+    stale = Baseline.read(baseline).stale(matched)
+    if stale:
+        entries = "1 entry of the baseline matches" if stale == 1 else f"{stale} entries of the baseline match"
+        talk.warn(f"{entries} nothing any more; `gradmend check --write-baseline {baseline}` renews it")
+
+
+def _job(file: File, rules: frozenset[str] | None, mend: bool, wanted: Wanted | None = None) -> Job:
+    settings = file.settings
+    return Job(file.path, file.named, rules, mend, settings.unsafe, settings.accumulate_with, wanted)
 
 
 def _survey_stdin(options: Options, talk: Talk, mend: bool) -> Survey:
+    if options.since is not None or options.baseline is not None:
+        raise ConfigError("--since and --baseline are about files, not about standard input")
     name = options.stdin_filename or "-"
     settings = options.configuration().of(os.path.dirname(name) or os.curdir)
     file = File(name, True, tree_of(name, os.path.dirname(name)), settings)
     raw = sys.stdin.buffer.read()
     job = _job(file, options.selection().rules(name, settings), mend)
     result = Survey(settings=settings, files={name: file}, looked_at=1)
-    _collect([process_bytes(job, raw)], result, talk, None)
+    _collect([process_bytes(job, raw)], result, talk)
     if not result.failed and result.outcomes[0].raw is None:
         result.outcomes = [Outcome(name, raw=raw)]
     return result
 
 
-def _collect(outcomes: Iterable[Outcome] | Iterator[Outcome], result: Survey, talk: Talk, keep: Keep | None) -> None:
+def _collect(outcomes: Iterable[Outcome], result: Survey, talk: Talk) -> None:
     for outcome in outcomes:
         if outcome.error is not None:
             talk.error(f"{printable_name(outcome.path)}: {outcome.error}")
             result.failed[outcome.path] = outcome.error
         for note in outcome.notes:
             talk.warn(f"{printable_name(outcome.path)}: {note}")
-        result.outcomes.append(keep.reduce(outcome) if keep is not None else outcome)
-    if keep is not None:
-        keep.finish(talk)
+        result.outcomes.append(outcome)

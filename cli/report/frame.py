@@ -39,7 +39,8 @@ def frame(
     room = max(width - gutter - 3, 20)
     bar = paint(" " * gutter + " |", "blue", bold=True)
     yield bar + "\n"
-    rows = _rows(marks, len(lines))
+    # After the last line end there is no line.
+    rows = _rows(marks, len(lines) - (lines[-1:] == [""]))
     before = rows[0] if rows else 0
     for row in rows:
         if row > before + 1:

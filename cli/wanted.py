@@ -1,0 +1,74 @@
+"""Which findings of a file are asked for, where ``--since`` or ``--baseline`` asks for some only.
+
+A baseline knows a finding by its rule and the text of its line, not by the line's number, so that edits elsewhere in
+the file do not bring old findings back. Of several alike, the first ones in the file are the known ones.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gradmend.codemods.finding import Edit, Finding
+
+Fingerprint = tuple[str, str]
+"""Code, and the text of the finding's line without the spaces around it."""
+Lines = Callable[[str, int | None], Sequence[str]]
+"""Filename and cell → lines."""
+Rows = tuple[tuple[int, int], ...]
+"""First and last rows of stretches."""
+
+
+def fingerprint(finding: Finding, lines: Lines) -> Fingerprint:
+    """What a baseline knows a finding by."""
+    text = lines(finding.filename, finding.cell)
+    row = finding.span.row
+    return finding.code, text[row - 1].strip() if row <= len(text) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked for in one file."""
+
+    changed: Rows | None = None
+    """Only findings that touch these rows; None for all."""
+    known: tuple[Fingerprint, ...] = ()
+    """Not these, each once."""
+
+    def split(self, findings: Iterable[Finding], lines: Lines) -> tuple[list[Finding], list[Finding]]:
+        """Those asked for, and those that the baseline knows."""
+        left = Counter(self.known)
+        asked: list[Finding] = []
+        known: list[Finding] = []
+        for finding in findings:
+            mark = fingerprint(finding, lines) if left else None
+            if mark is not None and left[mark]:
+                left[mark] -= 1
+                known.append(finding)
+            elif self.changed is None or _touches(finding, self.changed):
+                asked.append(finding)
+        return asked, known
+
+    def after(self, edits: Iterable[Edit]) -> Wanted:
+        """The same for the text with ``edits`` made: rows below them have moved."""
+        if self.changed is None:
+            return self
+        moves = [(edit.span.end_row, edit.content.count("\n") - (edit.span.end_row - edit.span.row)) for edit in edits]
+        moved = tuple(
+            (
+                first + sum(by for end, by in moves if end < first),
+                last + sum(by for end, by in moves if end <= last),
+            )
+            for first, last in self.changed
+        )
+        return replace(self, changed=moved)
+
+
+def _touches(finding: Finding, changed: Rows) -> bool:
+    spans = [finding.span, *(place.span for place in finding.places if place.filename == finding.filename)]
+    if finding.repair is not None:
+        spans += [edit.span for edit in finding.repair.edits if edit.filename == finding.filename]
+    return any(first <= span.end_row and span.row <= last for span in spans for first, last in changed)
