@@ -43,9 +43,9 @@ class Source:
     __slots__ = (
         "_bom",
         "_encoding",
-        "_fstrings",
         "_lines",
         "_notebook",
+        "_parents",
         "_raw",
         "_table",
         "_tree",
@@ -77,7 +77,7 @@ class Source:
         self._tree: ast.Module | None = None
         self._lines: list[str] | None = None
         self._table: LineTable | None = None
-        self._fstrings: dict[int, ast.JoinedStr] | None = None
+        self._parents: dict[int, ast.AST] | None = None
         if notebook is not None:
             self._tree = notebook.parse(_parse)
             self.text = notebook.text
@@ -218,6 +218,13 @@ class Source:
         white = line[: len(line) - len(line.lstrip(" \t\f"))]
         return white[white.rfind("\f") + 1 :]
 
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        """The node of ``tree`` that holds ``node``; None for the module and for nodes of other trees."""
+        if self._parents is None:
+            # Kept by identity: the nodes live as long as the tree does.
+            self._parents = {id(inner): outer for outer in ast.walk(self.tree) for inner in ast.iter_child_nodes(outer)}
+        return self._parents.get(id(node))
+
     def locate(self, span: Span) -> tuple[int | None, Span]:
         """A span of the text as cell and span in the cell.
 
@@ -273,13 +280,13 @@ class Source:
         return len(line.encode()[:column].decode(errors="ignore"))
 
     def _enclosing_fstring(self, node: ast.AST) -> ast.JoinedStr | None:
-        if self._fstrings is None:
-            self._fstrings = {}
-            for outer in ast.walk(self.tree):
-                # ast.walk goes from the outside in, so the first string to claim a node is the outermost.
-                if isinstance(outer, ast.JoinedStr) and id(outer) not in self._fstrings:
-                    self._fstrings.update((id(inner), outer) for inner in ast.walk(outer))
-        return self._fstrings.get(id(node))
+        outermost: ast.JoinedStr | None = None
+        outer: ast.AST | None = node
+        while outer is not None and not isinstance(outer, ast.stmt):
+            if isinstance(outer, ast.JoinedStr):
+                outermost = outer
+            outer = self.parent(outer)
+        return outermost
 
 
 def _is_notebook(filename: str) -> bool:
@@ -351,8 +358,11 @@ def _inner(statement: ast.stmt, like: ast.AST) -> ast.AST | None:
         return value.keywords[0] if isinstance(value, ast.Call) and len(value.keywords) == 1 else None
     if isinstance(like, ast.Starred):
         return value.elts[0] if isinstance(value, ast.List) and len(value.elts) == 1 else None
-    if isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name) and value.value.id == "_" and (
-        isinstance(like, ast.Slice | ast.Tuple)
+    if (
+        isinstance(value, ast.Subscript)
+        and isinstance(value.value, ast.Name)
+        and value.value.id == "_"
+        and isinstance(like, ast.Slice | ast.Tuple)
     ):
         return value.slice
     return value
