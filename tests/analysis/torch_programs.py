@@ -359,7 +359,7 @@ def outcome(run: Callable[[], object]) -> str:
         run()
     except RuntimeError as error:
         message = str(error)
-        if "modified by an inplace operation" in message:
+        if "modified by an inplace operation" in message or "has been modified inplace" in message:
             return "modified"
         if "second time" in message:
             return "freed"

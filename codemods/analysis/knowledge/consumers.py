@@ -62,6 +62,16 @@ DOTTED: frozenset[str] = frozenset(
 """``copy.deepcopy`` of a tensor with a graph raises, so it never hands one on. ``torchvision.utils.make_grid`` and
 ``save_image`` run under ``no_grad``."""
 
+CHANGE_IN_PLACE: frozenset[str] = frozenset(
+    {
+        "torch.distributed.all_reduce",
+        "torch.distributed.reduce",
+        "torch.distributed.broadcast",
+    }
+)
+"""They overwrite their argument and record nothing, so a graph on it would give wrong gradients: it is given a detached
+tensor, or a value that is only logged."""
+
 METHODS: frozenset[str] = frozenset(
     {
         # https://pytorch.org/docs/stable/tensorboard.html: values pass through ``make_np``, which detaches.

@@ -22,7 +22,8 @@ class ModuleKind:
       first convolution does.
     * ``returns``: ``tensor``; ``recurrent`` (output, h); ``lstm`` (output, (h, c)); ``cell`` h; ``lstm_cell`` (h, c);
       ``attention`` (output, weights); ``tensors`` a tuple, all with a graph; ``container``.
-    * ``in_place_option``: it has ``inplace=False``; with True it changes its input.
+    * ``in_place_option``: it has ``inplace=False``; with True it changes its input. ``in_place_position``: that
+      argument's position in the constructor's call.
     * ``loss``: a scalar unless ``reduction="none"``.
     * ``internal``: it saves something that nobody can modify, so a second traversal is an error.
     * ``view``: the result shares memory with the input. ``operation``: the entry of ``OPERATIONS`` that says the rest.
@@ -40,6 +41,7 @@ class ModuleKind:
     view: bool = False
     operation: str = ""
     switches: tuple[str, ...] = ()
+    in_place_position: int = -1
 
 
 _WEIGHT = ("weight",)
@@ -49,12 +51,12 @@ _SWITCH_BIAS = ("bias",)
 _SWITCH_AFFINE = ("affine",)
 
 
-def _input(operation: str, in_place: bool = False) -> ModuleKind:
-    return ModuleKind((), True, False, in_place_option=in_place, operation=operation)
+def _input(operation: str, in_place: int = -1) -> ModuleKind:
+    return ModuleKind((), True, False, in_place_option=in_place >= 0, operation=operation, in_place_position=in_place)
 
 
-def _result(operation: str, in_place: bool = False) -> ModuleKind:
-    return ModuleKind((), False, True, in_place_option=in_place, operation=operation)
+def _result(operation: str, in_place: int = -1) -> ModuleKind:
+    return ModuleKind((), False, True, in_place_option=in_place >= 0, operation=operation, in_place_position=in_place)
 
 
 def _nothing(operation: str) -> ModuleKind:
@@ -62,7 +64,7 @@ def _nothing(operation: str) -> ModuleKind:
 
 
 def _dropout(operation: str) -> ModuleKind:
-    return ModuleKind((), False, False, in_place_option=True, internal=True, operation=operation)
+    return ModuleKind((), False, False, in_place_option=True, internal=True, operation=operation, in_place_position=1)
 
 
 def _convolution(operation: str) -> ModuleKind:
@@ -219,24 +221,24 @@ MODULES: dict[str, ModuleKind] = {
     "Embedding": ModuleKind(_WEIGHT, True, False, operation="embedding"),
     "EmbeddingBag": ModuleKind(_WEIGHT, True, False, operation="embedding_bag"),
     # Activations.
-    "ReLU": _result("relu", in_place=True),
-    **dict.fromkeys(("Sigmoid",), _result("sigmoid")),
+    "ReLU": _result("relu", in_place=0),
+    "Sigmoid": _result("sigmoid"),
     "Tanh": _result("tanh"),
     **dict.fromkeys(("Softmax", "Softmax2d"), _result("softmax")),
     "LogSoftmax": _result("log_softmax"),
     "Softmin": _result("softmin"),
-    "ReLU6": _input("relu6", in_place=True),
-    "LeakyReLU": _input("leaky_relu", in_place=True),
-    "ELU": _input("elu", in_place=True),
-    "CELU": _input("celu", in_place=True),
-    "SELU": _input("selu", in_place=True),
-    "RReLU": _input("rrelu", in_place=True),
-    "SiLU": _input("silu", in_place=True),
-    "Mish": _input("mish", in_place=True),
-    "Hardswish": _input("hardswish", in_place=True),
-    "Hardsigmoid": _input("hardsigmoid", in_place=True),
-    "Hardtanh": _input("hardtanh", in_place=True),
-    "Threshold": _input("threshold", in_place=True),
+    "ReLU6": _input("relu6", in_place=0),
+    "LeakyReLU": _input("leaky_relu", in_place=1),
+    "ELU": _input("elu", in_place=1),
+    "CELU": _input("celu", in_place=1),
+    "SELU": _input("selu", in_place=0),
+    "RReLU": _input("rrelu", in_place=2),
+    "SiLU": _input("silu", in_place=0),
+    "Mish": _input("mish", in_place=0),
+    "Hardswish": _input("hardswish", in_place=0),
+    "Hardsigmoid": _input("hardsigmoid", in_place=0),
+    "Hardtanh": _input("hardtanh", in_place=2),
+    "Threshold": _input("threshold", in_place=2),
     "GELU": _input("gelu"),
     "GLU": _input("glu"),
     "Softplus": _input("softplus"),
@@ -316,19 +318,18 @@ MODULES: dict[str, ModuleKind] = {
     "MarginRankingLoss": _loss("margin_ranking_loss", saves_input=False, internal=True),
     "TripletMarginLoss": _loss("triplet_margin_loss", saves_input=False, internal=True),
     "TripletMarginWithDistanceLoss": _loss("triplet_margin_with_distance_loss", saves_input=False, internal=True),
-    # Losses with parameters. The first returns a named pair (output, loss).
+    # Losses with parameters: a named pair (output, loss); and with bias=True linear.bias too.
     "AdaptiveLogSoftmaxWithLoss": ModuleKind(
         _ALL, True, False, returns="tensors", saves_parameters=_ALL, internal=True
     ),
     "LinearCrossEntropyLoss": ModuleKind(
-        ("linear.weight", "linear.bias"),
+        ("linear.weight",),
         True,
         False,
         loss=True,
         saves_parameters=("linear.weight",),
         internal=True,
         operation="linear_cross_entropy",
-        switches=_SWITCH_BIAS,
     ),
     # Containers and wrappers: what a call keeps is what the modules inside keep.
     **dict.fromkeys(("Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"), _CONTAINER),
