@@ -839,15 +839,19 @@ class Expressions(Builtins):
         pairs = [(Guard({name: k[1]}), v) for k, v in table.slots.items() if isinstance(k, tuple) and k[0] == "key"]
         return self.phi(pairs) if len(pairs) > 1 else self.resolve(pairs[0][1])
 
-    def store_item(self, container: Value, index: Value, value: Value, site: ast.AST) -> None:
+    def store_item(
+        self, container: Value, index: Value, value: Value, site: ast.AST, source: ast.expr | None = None
+    ) -> None:
         """``container[index] = value``"""
         container = self.resolve(container)
         kind = type(container)
         if kind is DictCell:
             slot = ("key", index) if plain(index) else ("key", ("symbol", key_of(index)))
             self.write(container.slots, slot, value)
+            self.note_store(container.slots, slot, value, source)
         elif kind is ListCell:
             items = container.slots["items"]
+            self.note_store(container.slots, "items", value, source)
             if isinstance(index, int) and -len(items) <= index < len(items):
                 position = index % len(items)
                 self.write(container.slots, "items", (*items[:position], (ALWAYS, value), *items[position + 1 :]))
@@ -863,7 +867,7 @@ class Expressions(Builtins):
                 self.write(container.slots, "more", True)
         elif kind is Tensor:
             target = site.value if isinstance(site, ast.Subscript) else None
-            self.change(container, "setitem", site, [Operand(None, value)], target, whole=False)
+            self.change(container, "setitem", site, [Operand(source, value)], target, whole=False)
         elif kind is Instance:
             found = self.find_in_class(container.cls, "__setitem__")
             if type(found) is FunctionValue:
@@ -873,9 +877,11 @@ class Expressions(Builtins):
             self.write(slots, ("item", key_of(index)), value)
         elif kind is Phi:
             for _, alternative in self.alternatives(container):
-                self.store_item(alternative, index, value, site)
+                self.store_item(alternative, index, value, site, source)
 
-    def store_attribute(self, receiver: Value, name: str, value: Value, site: ast.AST) -> None:
+    def store_attribute(
+        self, receiver: Value, name: str, value: Value, site: ast.AST, source: ast.expr | None = None
+    ) -> None:
         """``receiver.name = value``"""
         receiver = self.resolve(receiver)
         kind = type(receiver)
@@ -885,21 +891,23 @@ class Expressions(Builtins):
                 self.call_function(setter, [Operand(None, receiver), Operand(None, value)], {}, site)
                 return
             self.write(receiver.slots, name, value)
-        elif kind is TorchModule:
+            self.note_store(receiver.slots, name, value, source)
+        elif kind is TorchModule or kind is ClassValue:
             self.write(receiver.slots, name, value)
-        elif kind is ClassValue:
-            self.write(receiver.slots, name, value)
+            self.note_store(receiver.slots, name, value, source)
         elif kind is ModuleValue:
             self.write(self.module_frame(receiver).slots, name, value)
         elif kind is Symbol:
-            self.write(self.symbol_slots.setdefault(receiver.key, {}), name, value)
+            slots = self.symbol_slots.setdefault(receiver.key, {})
+            self.write(slots, name, value)
+            self.note_store(slots, name, value, source)
         elif kind is Tensor:
             self.store_tensor_attribute(receiver, name, value, site)
         elif kind is Parameters:
             self.store_parameters_attribute(receiver, name, value, site)
         elif kind is Phi:
             for _, alternative in self.alternatives(receiver):
-                self.store_attribute(alternative, name, value, site)
+                self.store_attribute(alternative, name, value, site, source)
 
     def store_tensor_attribute(self, receiver: Tensor, name: str, value: Value, site: ast.AST) -> None:
         if name == "requires_grad":

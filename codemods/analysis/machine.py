@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .guards import ALWAYS, Guard
 from .heap import MISSING, Delta, Heap, Slots
-from .tape import Cut, Edge, Escape, Loop, Node, Tape, Turn, Where
+from .tape import Cut, Edge, Escape, Loop, Node, Stored, Tape, Turn, Where
 from .values import (
     NO_CUTS,
     DictCell,
@@ -33,6 +33,10 @@ MOST_ALTERNATIVES: Final = 8
 """Beyond so many different values of one variable the paths are merged."""
 DEEPEST_CONTAINER: Final = 5
 """How deep containers are searched for graphs."""
+
+
+CARRYING: Final = frozenset({Tensor, Symbol, Phi, TupleValue, ListCell, DictCell, Sequence})
+"""Kinds of values that can carry a graph."""
 
 
 class TooComplex(Exception):
@@ -73,6 +77,12 @@ class Machine:
         statement = self.frame.statement
         where = Where(statement, self.frame, self.loops) if statement is not None else None
         self.heap.write(slots, key, value, where)
+
+    def note_store(self, slots: Slots, key: Hashable, value: Value, source: ast.expr | None) -> None:
+        """Note an assignment of something that may carry a graph."""
+        if type(value) in CARRYING and self.frame.statement is not None:
+            where = self.where(self.frame.statement)
+            self.tape.add(Stored(self.tape.next_index, where, self.path, slots, key, value, source))
 
     # -- values ----------------------------------------------------------------------------------------------------
 
@@ -264,9 +274,7 @@ class Machine:
             pairs = [
                 (g, Symbol(("unbound", id(v)) if v is MISSING else v.key) if v is MISSING else v) for g, v in pairs
             ]
-        if all(isinstance(value, (Node, Phi)) or value is None for value in values) and any(
-            isinstance(value, Node) for value in values
-        ):
+        if any(_holds_node(value) for value in values) and all(value is None or _holds_node(value) for value in values):
             return _merge_nodes(pairs)
         return self.phi(pairs)
 
@@ -309,6 +317,13 @@ def _complementary(one: Guard, other: Guard, common: Guard) -> bool:
         return False
     first, second = next(iter(left.values())), next(iter(right.values()))
     return isinstance(first, bool) and isinstance(second, bool) and first is not second
+
+
+def _holds_node(value: Any) -> bool:
+    """Whether this is what the grad_fn slot of a tensor holds: a node, or nodes on different paths."""
+    if type(value) is Phi:
+        return any(isinstance(alternative, Node) for _, alternative in value.alternatives)
+    return isinstance(value, Node)
 
 
 def _merge_nodes(pairs: list[tuple[Guard, Any]]) -> Any:

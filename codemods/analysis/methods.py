@@ -8,7 +8,7 @@ from typing import Final
 from .guards import ALWAYS, Guard
 from .knowledge import optimizers, torch_modules, torch_operations
 from .library import Arguments, Keywords, Library, _entries, key_of, plain
-from .tape import Cut, Discarded, Node, Operand
+from .tape import Cut, Discarded, Misuse, Node, Operand
 from .values import (
     BoundMethod,
     DictCell,
@@ -38,6 +38,11 @@ PURE_METHODS: Final = frozenset(
     }
 )  # fmt: skip
 """Methods of unknown objects that give the same answer when asked again."""
+TENSOR_METHODS: Final = frozenset(
+    {"item", "detach", "cpu", "cuda", "backward", "numpy", "data", "mean", "sum", "to", "clone", "tolist", "dim", "size",
+     "view", "squeeze", "unsqueeze", "float", "double", "reshape", "requires_grad_", "shape", "norm", "sqrt"}
+)  # fmt: skip
+"""What a tensor has and a Python number has not."""
 ADDING: Final = frozenset({"append", "add", "appendleft", "insert", "put"})
 EXTENDING: Final = frozenset({"extend", "update"})
 
@@ -397,6 +402,8 @@ class Methods(Library):
         if receiver.node is not None and name in torch_operations.OPERATIONS and name not in {"get", "pop", "items", "index"}:
             return self.torch_operation(name, [mine, *arguments], keywords, call)
         key = receiver.key
+        if _is_item(key) and name in TENSOR_METHODS:
+            self.tape.add(Misuse(self.tape.next_index, self.where(call), self.path, call))
         if name == "requires_grad_":
             return self.symbol_leaf_tensor(receiver, arguments, keywords, call)
         if name in {"parameters", "named_parameters"} and not arguments:
@@ -471,10 +478,12 @@ class Methods(Library):
             front = name == "appendleft" or (name == "insert" and index == 0)
             entry = (ALWAYS, value)
             self.write(receiver.slots, "items", (entry, *items) if front else (*items, entry))
+            self.note_store(receiver.slots, "items", value, arguments[-1 if name == "insert" else 0].expression)
             return None
         if name in EXTENDING and arguments:
             found, exact = self.elements(arguments[0].value, call)
             self.write(receiver.slots, "items", (*items, *found))
+            self.note_store(receiver.slots, "items", arguments[0].value, arguments[0].expression)
             if not exact:
                 self.write(receiver.slots, "more", True)
             return None
@@ -588,6 +597,15 @@ class Methods(Library):
 
     def store_item(self, container: Value, index: Value, value: Value, site: ast.AST) -> None:
         raise NotImplementedError
+
+
+def _is_item(key: object) -> bool:
+    """Whether a symbol is a number that ``.item()`` made, or was calculated from such numbers."""
+    if not isinstance(key, tuple) or not key:
+        return False
+    if key[0] == "fresh":
+        return "item" in key
+    return key[0] == "operation" and any(_is_item(part) for part in key[2:])
 
 
 def merged(groups: tuple[Parameters, ...]) -> Parameters:

@@ -21,6 +21,7 @@ from .tape import (
     Stale,
     Step,
     Traversal,
+    Unused,
     ZeroGrad,
     edges_under,
     reach,
@@ -210,12 +211,19 @@ class Recorder(Machine):
         self.write(tensor.storage.slots, "version", event)
         node = result.slots["node"]
         if node is not None:
-            for index, saved in enumerate(node.saved):
-                if saved.storage is result.storage:
-                    node.saved = (*node.saved[:index], Saved(tensor.storage, event, saved.edges), *node.saved[index + 1 :])
+            node.saved = tuple(self.saved_in_place(saved, tensor, result, event) for saved in node.saved)
             self.write(tensor.slots, "node", node)
         elif isinstance(before, Node) and before.kind != "leaf" and self.recording_guards() and whole:
             self.write(tensor.slots, "node", None)
+
+    def saved_in_place(self, saved: Saved, tensor: Tensor, result: Tensor, event: Change) -> Saved:
+        """What an in-place operation saves: the tensor as it is afterwards where its result is needed, a private copy
+        where its input is."""
+        if saved.storage is result.storage:
+            return Saved(tensor.storage, event, saved.edges)
+        if saved.storage is tensor.storage:
+            return Saved(Storage(), None, saved.edges)
+        return saved
 
     # -- traversals ------------------------------------------------------------------------------------------------
 
@@ -259,6 +267,9 @@ class Recorder(Machine):
             return event
         reached = reach(roots, self.path)
         if inputs is not None:
+            missing = [node for node in inputs if node not in reached]
+            if missing and roots and not accumulates:
+                self.tape.add(Unused(self.tape.next_index, where, self.path, call))
             reached = _towards(reached, inputs)
         event.reached = reached
         self.spend(len(reached) // 8)

@@ -30,10 +30,13 @@ from .values import (
     Sequence,
     Symbol,
     Tensor,
+    TorchModule,
     TupleValue,
     Value,
 )
 
+MOST_MODULES: Final = 32
+"""A loop over modules runs all of them up to this many: what it does to each is told apart."""
 MOST_TURNS: Final = 4
 """A loop over a collection of known length runs all of it up to this many elements."""
 IGNORED_DECORATORS: Final = frozenset(
@@ -116,30 +119,29 @@ class Statements(Expressions):
         """``target = value``"""
         kind = type(target)
         if kind is ast.Name:
-            self.store_name(target.id, value)
+            self.store_name(target.id, value, source)
         elif kind is ast.Attribute:
             receiver = self.evaluate(target.value)
             if target.attr == "data":
                 self.store_data(receiver, value, target)
-            elif type(receiver) is Symbol and False:
-                pass
             else:
-                self.store_attribute(receiver, target.attr, value, target)
+                self.store_attribute(receiver, target.attr, value, target, source)
         elif kind is ast.Subscript:
             container = self.evaluate(target.value)
             index = None if isinstance(target.slice, ast.Slice) else self.resolve(self.evaluate(target.slice))
             if isinstance(target.slice, ast.Slice):
                 index = Symbol(self.fresh("slice"))
-            self.store_item(container, index, value, target)
+            self.store_item(container, index, value, target, source)
         elif kind in (ast.Tuple, ast.List):
-            self.unpack(target.elts, value, target)
+            elements = source.elts if isinstance(source, (ast.Tuple, ast.List)) else None
+            self.unpack(target.elts, value, target, elements)
         elif kind is ast.Starred:
             self.assign(target.value, value)
 
     def store_data(self, receiver: Value, value: Value, target: ast.AST) -> None:
         """``x.data = …``: new memory, no version is counted up."""
 
-    def store_name(self, name: str, value: Value) -> None:
+    def store_name(self, name: str, value: Value, source: ast.expr | None = None) -> None:
         frame = self.frame
         if name in frame.globals_declared:
             owner: Frame | None = frame.closure
@@ -147,8 +149,11 @@ class Statements(Expressions):
                 owner = owner.closure
             frame = owner or self.module_frame(frame.module)
         self.write(frame.slots, name, value)
+        self.note_store(frame.slots, name, value, source)
 
-    def unpack(self, targets: list[ast.expr], value: Value, site: ast.AST) -> None:
+    def unpack(
+        self, targets: list[ast.expr], value: Value, site: ast.AST, sources: list[ast.expr] | None = None
+    ) -> None:
         value = self.resolve(value)
         if type(value) is Phi:
             columns = [self.unpacked(one, len(targets), site) for _, one in value.alternatives]
@@ -169,8 +174,12 @@ class Statements(Expressions):
                 index = len(values) - behind + position
                 self.assign(target, values[index] if 0 <= index < len(values) else Symbol(self.fresh("unpacked")))
             return
-        for target, part in zip(targets, self.unpacked(value, len(targets), site), strict=True):
-            self.assign(target, part)
+        if sources is None or len(sources) != len(targets) or any(isinstance(s, ast.Starred) for s in sources):
+            for target, part in zip(targets, self.unpacked(value, len(targets), site), strict=True):
+                self.assign(target, part)
+            return
+        for target, part, source in zip(targets, self.unpacked(value, len(targets), site), sources, strict=True):
+            self.assign(target, part, source)
 
     def unpacked(self, value: Value, count: int, site: ast.AST) -> list[Value]:
         value = self.resolve(value)
@@ -195,7 +204,7 @@ class Statements(Expressions):
         target = statement.target
         current = self.resolve(self.evaluate(_loaded(target)))
         right = self.resolve(self.evaluate(statement.value))
-        self.assign(target, self.augmented_value(statement, current, right))
+        self.assign(target, self.augmented_value(statement, current, right), statement.value)
         return True
 
     def augmented_value(self, statement: ast.AugAssign, current: Value, right: Value) -> Value:
@@ -214,6 +223,7 @@ class Statements(Expressions):
         if type(current) is ListCell and isinstance(statement.op, ast.Add):
             items, exact = self.elements(right, statement)
             self.write(current.slots, "items", (*current.slots["items"], *items))
+            self.note_store(current.slots, "items", right, statement.value)
             if not exact:
                 self.write(current.slots, "more", True)
             return current
@@ -421,7 +431,7 @@ class Statements(Expressions):
     def for_(self, statement: ast.For | ast.AsyncFor) -> bool:
         source = self.evaluate(statement.iter)
         items, exact = self.elements(source, statement.iter)
-        if len(items) > MOST_TURNS:
+        if len(items) > MOST_TURNS and not (exact and len(items) <= MOST_MODULES and _all_modules(items)):
             items, exact = [*items[:2], items[-1]] if exact else items[:3], False
         turns = [(guard, lambda item=item: self.turn(statement, item)) for guard, item in items]
         return self.loop(statement, turns, exact, statement.orelse)
@@ -681,6 +691,10 @@ class Statements(Expressions):
 
 
 INTERNAL_KEYS: Final = frozenset({"version", "grads", "gradient", "requires_grad", "more", "groups"})
+
+
+def _all_modules(items: list[tuple[Guard, Value]]) -> bool:
+    return all(type(value) in (TorchModule, Instance) for _, value in items)
 
 
 def _is_number(value: Any) -> bool:

@@ -257,6 +257,30 @@ class Discarded(Event):
 
 
 @dataclass(eq=False, slots=True)
+class Stored(Event):
+    """An assignment, or an element added to a container: the slot, the value and the expression that gave it."""
+
+    slots: dict[Any, Any]
+    key: Hashable
+    value: Value
+    source: ast.expr | None
+
+
+@dataclass(eq=False, slots=True)
+class Unused(Event):
+    """``autograd.grad`` with an input that the output does not depend on: PyTorch raises."""
+
+    call: ast.Call
+
+
+@dataclass(eq=False, slots=True)
+class Misuse(Event):
+    """A tensor's method asked of a number that ``.item()`` made: Python raises."""
+
+    call: ast.AST
+
+
+@dataclass(eq=False, slots=True)
 class Flat(Event):
     """A differentiation of something that has no graph: PyTorch raises."""
 
