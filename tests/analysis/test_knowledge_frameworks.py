@@ -104,8 +104,9 @@ def test_keepers_and_consumers_do_not_overlap() -> None:
 
 def test_traversals_of_torch() -> None:
     names = {traversal.call: traversal for traversal in TRAVERSALS}
-    assert list(inspect.signature(torch.autograd.backward).parameters)[0] == names["torch.autograd.backward"].keyword
-    assert list(inspect.signature(torch.autograd.grad).parameters)[0] == names["torch.autograd.grad"].keyword
+    for function in (torch.autograd.backward, torch.autograd.grad):
+        first = next(iter(inspect.signature(function).parameters))
+        assert first == names[f"torch.autograd.{function.__name__}"].keyword
     total = loss()
     traverse(total)
     assert outcome(lambda: torch.autograd.backward(total)) == "freed"
