@@ -14,9 +14,9 @@ class Traversal:
     """A call that back-propagates one of its arguments.
 
     ``call``: a dotted name, or ``Class.name`` for a method of that class, to be believed without seeing the class only
-    if the argument has a graph and the receiver is no tensor (BACKWARD_RECEIVERS). ``argument``: the position of the loss, -1 the
-    receiver; ``keyword``: its name. ``forwards_flags``: ``retain_graph`` and ``create_graph`` go on to PyTorch.
-    ``accumulates``: gradients land in ``.grad``. ``steps``: it also steps and clears its own optimizer.
+    if the argument has a graph and the receiver is no tensor (BACKWARD_RECEIVERS). ``argument``: the position of
+    the loss, -1 the receiver; ``keyword``: its name. ``forwards_flags``: ``retain_graph`` and ``create_graph`` go
+    on to PyTorch. ``accumulates``: gradients land in ``.grad``. ``steps``: it also steps and clears its own optimizer.
     ``returns``: ``none``, ``gradients``, ``number`` or ``tensor``.
     """
 
