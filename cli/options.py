@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from .config import FORMATS, SEVERITIES, ConfigError, Configuration, Settings, read_file, read_table
+from .printable import printable
 from .selection import Selection, Words
 from .terminal import COLORS, Talk
 
@@ -242,7 +243,7 @@ def shared(function: Callable[..., int]) -> Callable[..., None]:
         try:
             ctx.exit(function(options, **values))
         except ConfigError as error:
-            raise click.ClickException(str(error)) from None
+            raise click.ClickException(printable(str(error))) from None
 
     command.__doc__ = function.__doc__
     own = getattr(function, "__click_params__", [])

@@ -39,5 +39,11 @@ def patch(changes: Sequence[Change]) -> bytes:
 
 def shown_patch(changes: Sequence[Change], color: bool) -> str:
     """The patch as people read it: nothing in it that a terminal would obey but our own colours."""
-    text = patch(changes).decode("utf-8", "replace").replace("\r\n", "\n")
-    return Paint(color).diff(printable(text))
+    from gradmend.codemods.rewrite.diff import notebook_diff, unified_diff
+
+    pieces = (
+        # What a notebook's file holds is hard to read; no program reads this.
+        (notebook_diff if change.path.endswith(".ipynb") else unified_diff)(change.old, change.new, change.path)
+        for change in changes
+    )
+    return Paint(color).diff(printable("".join(pieces).replace("\r\n", "\n")))

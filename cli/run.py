@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from gradmend.codemods.analysis import prefilter
-
 if TYPE_CHECKING:
     from gradmend.codemods.analysis.project import Project
     from gradmend.codemods.finding import Edit, Finding
@@ -85,7 +83,9 @@ def process_bytes(job: Job, raw: bytes) -> Outcome:
     if GENERATED_MARK in raw[:1024]:
         return Outcome(job.path)
     try:
-        if not prefilter.may_matter(raw, job.path) and not _must_speak_of(job, raw):
+        from gradmend.codemods.analysis.prefilter import may_matter
+
+        if not may_matter(raw, job.path) and not _must_speak_of(job, raw):
             return Outcome(job.path)
         return _mend(job, raw) if job.mend else _scan(job, raw)
     except Exception as error:
@@ -135,16 +135,17 @@ def _in_words(error: Exception) -> str:
 
 
 @lru_cache(maxsize=1)
-def _project(folder: str) -> Project:
+def _project() -> Project:
+    """The project's other files; each is parsed once in a process, whoever imports it."""
     from gradmend.codemods.analysis.project import Project
 
-    return Project(folder)
+    return Project()
 
 
 def _scan(job: Job, raw: bytes) -> Outcome:
     from gradmend.codemods import scan_file
 
-    report = scan_file(job.path, raw, _project(os.getcwd()))
+    report = scan_file(job.path, raw, _project())
     findings, known = _asked_for(report.findings, job, raw)
     suppressed = tuple(getattr(report, "suppressed", ()))
     return Outcome(
@@ -175,7 +176,7 @@ def _mend(job: Job, raw: bytes) -> Outcome:
         return _mend_wanted(job, raw)
     from gradmend.codemods import mend_file
 
-    mended = mend_file(job.path, raw, _project(os.getcwd()), unsafe=job.unsafe, select=job.rules)
+    mended = mend_file(job.path, raw, _project(), unsafe=job.unsafe, select=job.rules)
     return Outcome(
         job.path,
         findings=tuple(mended.left),

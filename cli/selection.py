@@ -80,6 +80,6 @@ class Selection:
                 known = tuple(name for rule in RULES for name in (rule.code, rule.name))
                 where = f" (in {source})" if source else ""
                 raise ConfigError(
-                    f'no rule, prefix or name "{word}"{where}{did_you_mean(word, known)}; `gradmend rules` lists them'
+                    f'no rule, prefix or name "{word}"{where}{did_you_mean(word, known)} (`gradmend rules` lists all)'
                 ) from unknown
         return self._codes[word]

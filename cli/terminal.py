@@ -53,15 +53,11 @@ class Paint:
         """A unified diff, its lines coloured by what they do."""
         if not self.color:
             return text
-        return "".join(self._diff_line(line) for line in text.splitlines(keepends=True))
+        from pygments import highlight
+        from pygments.formatters import TerminalFormatter
+        from pygments.lexers import DiffLexer
 
-    def _diff_line(self, line: str) -> str:
-        body = line.rstrip("\r\n")
-        end = line[len(body) :]
-        if body.startswith(("+++", "---")):
-            return self(body, bold=True) + end
-        colour = {"+": "green", "-": "red", "@": "cyan"}.get(body[:1])
-        return self(body, colour) + end
+        return highlight(text, DiffLexer(stripnl=False, ensurenl=False), TerminalFormatter())
 
 
 class Talk:

@@ -26,6 +26,9 @@ def preview(repair: Repair, texts: Texts, paint: Paint, gutter: int, context: in
         before = texts.lines(filename, cell)
         edits = [edit for edit in repair.edits if (edit.filename, edit.cell) == (filename, cell)]
         after = spliced("\n".join(before), edits).split("\n")
+        if before[-1] == after[-1] == "":
+            # After the last line end there is no line.
+            before, after = before[:-1], after[:-1]
         if len(cells) > 1:
             place = printable_name(filename) + (f" cell {cell}" if cell is not None else "")
             yield f"{paint(' ' * gutter + '-->', 'blue', bold=True)} {place}\n"
