@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -103,8 +103,11 @@ class Interpreter(Statements):
 
     # -- entry points ----------------------------------------------------------------------------------------------
 
-    def analyse(self, tree: ast.Module, filename: str) -> Analysis:
-        """Run the file's top level, then every function worth running that was not reached."""
+    def analyse(self, tree: ast.Module, filename: str, ended: Callable[[Run], None] = lambda run: None) -> Analysis:
+        """Run the file's top level, then every function worth running that was not reached.
+
+        ``ended`` is called after each run, while the state that it left is still there.
+        """
         analysis = Analysis()
         module = ModuleValue("__main__", filename, tree)
         self.modules[filename] = module
@@ -116,13 +119,16 @@ class Interpreter(Statements):
             self.restore(frame)
             self.block(list(definitions(tree.body)))
         analysis.runs.append(Run("the top level", self.tape, frozenset(self.executed)))
+        ended(analysis.runs[-1])
         mark = self.heap.mark()
+        shared = self.tape.leaves
         for name, call in self.roots(tree, frame, worth):
             self.restore(frame)
-            self.tape = Tape()
+            self.tape = Tape(shared)
             before = set(self.executed)
             self.guarded(analysis, name, call)
             analysis.runs.append(Run(name, self.tape, frozenset(self.executed - before)))
+            ended(analysis.runs[-1])
             self.heap.undo(mark)
         return analysis
 

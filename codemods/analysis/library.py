@@ -65,6 +65,8 @@ class Library(Functions):
         if name.startswith("builtins."):
             return self.call_builtin(name[9:], arguments, keywords, call)
         root = name.partition(".")[0]
+        if name in torch_modules.COPIERS and name.startswith("copy.") and arguments:
+            return self.copied(arguments[0].value, call)
         if name in torch_modules.WRAPPERS:
             return self.call_wrapper(name, arguments, call)
         if root == "torch":
@@ -85,10 +87,7 @@ class Library(Functions):
     def call_wrapper(self, name: str, arguments: Arguments, call: ast.AST) -> Value:
         if not arguments:
             return External(name)
-        given = self.resolve(arguments[0].value)
-        if name == "copy.deepcopy":
-            return self.copied(given, call)
-        return given
+        return self.resolve(arguments[0].value)
 
     def copied(self, value: Value, call: ast.AST) -> Value:
         """``copy.deepcopy(value)``"""

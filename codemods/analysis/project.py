@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from .heap import MISSING
+from .source import Source, SourceError
 from .values import External, ModuleValue, Symbol, Value
 
 if TYPE_CHECKING:
@@ -52,9 +53,8 @@ class Project:
 
     def __init__(self, reader: Reader | None = read_file) -> None:
         self.reader = reader
-        self.trees: dict[str, ast.Module | None] = {}
+        self.sources: dict[str, Source | None] = {}
         self.paths: dict[tuple[str, str], str | None] = {}
-        self.replaced: dict[str, ast.Module] = {}
         self._generators: dict[ast.AST, bool] = {}
         self._exists: dict[str, bool] = {}
 
@@ -109,24 +109,32 @@ class Project:
         package = os.path.join(path, "__init__.py")
         return package if self.exists(package) else None
 
-    def tree(self, path: str) -> ast.Module | None:
-        """The parsed file, None where it cannot be read or parsed."""
-        if path in self.replaced:
-            return self.replaced[path]
-        if path not in self.trees:
-            self.trees[path] = self._parse(path)
-        return self.trees[path]
+    def source(self, path: str) -> Source | None:
+        """The source in ``path``, None where it cannot be read or parsed. Each file is parsed at most once."""
+        if path not in self.sources:
+            self.sources[path] = self._parse(path)
+        return self.sources[path]
 
-    def _parse(self, path: str) -> ast.Module | None:
+    def _parse(self, path: str) -> Source | None:
         raw = self.reader(path) if self.reader else None
         if raw is None:
             return None
-        from .source import Source, SourceError
-
         try:
-            return Source.from_bytes(raw, path).tree
+            source = Source.from_bytes(raw, path)
+            _ = source.tree
         except SourceError:
             return None
+        return source
+
+    def overlaid(self, changed: dict[str, Source]) -> Project:
+        """The same project with other contents of some files."""
+        if not changed:
+            return self
+        other = Project(self.reader)
+        other.sources = {**self.sources, **changed}
+        other.paths = self.paths
+        other._exists = self._exists
+        return other
 
     # -- what the interpreter asks ---------------------------------------------------------------------------------
 
@@ -140,10 +148,10 @@ class Project:
         """The module in ``path``; its definitions are made when something is asked of it."""
         module = machine.modules.get(path)
         if module is None:
-            tree = self.tree(path)
-            if tree is None:
+            source = self.source(path)
+            if source is None:
                 return None
-            module = ModuleValue(name, path, tree)
+            module = ModuleValue(name, path, source.tree)
             machine.modules[path] = module
         return module
 

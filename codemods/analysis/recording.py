@@ -129,7 +129,12 @@ class Recorder(Machine):
         for index, operand in enumerate(operands):
             keeps = operation.input if index == 0 else operation.other
             others = any(tracked[:index] + tracked[index + 1 :])
-            if keeps is Keeps.ALWAYS or (keeps is Keeps.IF_OTHER_TRACKED and others):
+            if (
+                keeps is Keeps.ALWAYS
+                or (keeps is Keeps.IF_OTHER_TRACKED and others)
+                or (keeps is Keeps.IF_TRACKED and tracked[index])
+                or (keeps is Keeps.IF_FURTHER_TRACKED and any(tracked[1:index] + tracked[index + 1 :]))
+            ):
                 saved.append(operand.value)
         storage = None
         if operation.view and operands and name not in MAY_RETURN_INPUT:

@@ -293,10 +293,9 @@ class Flat(Event):
 class Tape:
     """Everything recorded in one run of the interpreter."""
 
-    def __init__(self) -> None:
+    def __init__(self, leaves: dict[Hashable, Node] | None = None) -> None:
         self.events: list[Any] = []
-        self.leaves: dict[Hashable, Node] = {}
-        self.nodes = 0
+        self.leaves: dict[Hashable, Node] = dict(leaves or {})
 
     def add(self, event: Any) -> None:
         self.events.append(event)

@@ -1,0 +1,205 @@
+"""Questions that the codemods ask of one tape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Final
+
+from .guards import ALWAYS
+from .interpreter import Run
+from .tape import (
+    Boundary,
+    Discarded,
+    Edge,
+    Escape,
+    Flat,
+    Loop,
+    Node,
+    Refreed,
+    Stale,
+    Step,
+    Stored,
+    Traversal,
+    Where,
+    ZeroGrad,
+    reach,
+)
+from .values import Frame
+
+LINEAR: Final = frozenset(
+    {"add", "sub", "rsub", "sum", "mul", "div", "neg", "merge", "lerp", "iadd", "mean", "scale", "true_divide", "multiply"}
+)
+"""Operations through which a running total carries on."""
+
+
+class Facts:
+    """One run's tape with the questions that more than one codemod asks, each answered once."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.tape = run.tape
+
+    @cached_property
+    def traversals(self) -> list[Traversal]:
+        return self.tape.of(Traversal)
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        return self.tape.of(Step)
+
+    @cached_property
+    def clears(self) -> list[ZeroGrad]:
+        return self.tape.of(ZeroGrad)
+
+    @cached_property
+    def refreed(self) -> list[Refreed]:
+        return self.tape.of(Refreed)
+
+    @cached_property
+    def stale(self) -> list[Stale]:
+        return self.tape.of(Stale)
+
+    @cached_property
+    def flats(self) -> list[Flat]:
+        return self.tape.of(Flat)
+
+    @cached_property
+    def boundaries(self) -> list[Boundary]:
+        return self.tape.of(Boundary)
+
+    @cached_property
+    def stored(self) -> list[Stored]:
+        return self.tape.of(Stored)
+
+    @cached_property
+    def escapes(self) -> list[Escape]:
+        return self.tape.of(Escape)
+
+    @cached_property
+    def discarded(self) -> list[Discarded]:
+        return self.tape.of(Discarded)
+
+    @cached_property
+    def reached_by(self) -> dict[Node, list[Traversal]]:
+        """For every node, the traversals that reach it, in order."""
+        found: dict[Node, list[Traversal]] = {}
+        for traversal in self.traversals:
+            for node in traversal.reached:
+                found.setdefault(node, []).append(traversal)
+        return found
+
+    # -- certainty -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def confirmed(self) -> set[Node]:
+        """Nodes of unknown calls that must have been recorded, because something that depends on nothing else was
+        back-propagated."""
+        confirmed: set[Node] = set()
+        stack = [edge.node for t in self.traversals for edge in t.roots if len(t.roots) == 1 and not edge.guard.facts]
+        while stack:
+            node = stack.pop()
+            if node in confirmed:
+                continue
+            confirmed.add(node)
+            inputs = [edge.node for edge in node.edges]
+            if len(inputs) == 1:
+                stack.append(inputs[0])
+            elif node.kind == "unknown" and len(inputs) == 2 and any(i.kind == "leaf" and i.assumed for i in inputs):
+                pass
+        return confirmed
+
+    def certain(self, node: Node) -> bool:
+        """Whether ``node`` surely exists under PyTorch: it does not hang on guesses about unknown calls alone."""
+        seen: set[Node] = set()
+        stack = [node]
+        while stack:
+            one = stack.pop()
+            if one in seen:
+                continue
+            seen.add(one)
+            if one in self.confirmed or (one.kind == "leaf" and not one.assumed):
+                return True
+            stack.extend(edge.node for edge in one.edges)
+        return False
+
+    # -- loops -----------------------------------------------------------------------------------------------------
+
+    def parting(self, one: Where, other: Where) -> tuple[Loop, int, int] | None:
+        """The outermost loop of which two points lie in different iterations, with both iteration numbers."""
+        for (loop, turn), (other_loop, other_turn) in zip(one.loops, other.loops, strict=False):
+            if loop is not other_loop:
+                return None
+            if turn != other_turn:
+                return loop, turn, other_turn
+        return None
+
+    def crossings(self, traversal: Traversal, loop: Loop, turn: int) -> list[tuple[Node, Node]]:
+        """Edges of what ``traversal`` reaches that lead from iteration ``turn`` of ``loop`` into an earlier one."""
+        found = []
+        for node in traversal.reached:
+            own = node.where.turn(loop)
+            if own != turn and node is not None and own is not None:
+                continue
+            for edge in node.edges:
+                before = edge.node.where.turn(loop)
+                if before is not None and before < turn and edge.node in traversal.reached and edge.node.kind != "leaf":
+                    found.append((node, edge.node))
+        return found
+
+    # -- gradients -------------------------------------------------------------------------------------------------
+
+    def applied(self, traversal: Traversal) -> dict[Node, list[Step]]:
+        """The leaves whose gradient from ``traversal`` some step applies, with those steps."""
+        found: dict[Node, list[Step]] = {}
+        for step in self.steps:
+            if step.index < traversal.index:
+                continue
+            for leaf, gradients in step.applied.items():
+                if any(t is traversal for _, t in gradients):
+                    found.setdefault(leaf, []).append(step)
+        return found
+
+    def first_steps(self, traversal: Traversal) -> list[Step]:
+        """The steps between ``traversal`` and the next traversal, or else the first group of steps after it."""
+        found: list[Step] = []
+        for event in self.tape.events[traversal.index + 1 :]:
+            if type(event) is Step and event.path.compatible(traversal.path):
+                found.append(event)
+            elif type(event) is Traversal and event.accumulates and found:
+                break
+        return found
+
+    def cleared(self, leaf: Node, traversal: Traversal) -> bool:
+        """Whether the gradient of ``leaf`` from ``traversal`` is cleared before any step applies it."""
+        for clear in self.clears:
+            if clear.index > traversal.index and any(t is traversal for _, t in clear.cleared.get(leaf, ())):
+                return True
+        return False
+
+
+def frame_statement(where: Where, frame: Frame) -> object | None:
+    """The statement of ``frame`` that was running at ``where``, in it or in something that it called."""
+    if where.frame is frame:
+        return where.node
+    current = where.frame
+    while current is not None:
+        if current.caller is frame:
+            return current.caller_statement
+        current = current.caller  # type: ignore[assignment]
+    return None
+
+
+def edges_reach(edges: Iterable[Edge]) -> set[Node]:
+    """All nodes below ``edges``."""
+    return set(reach(edges, ALWAYS))
+
+
+def frames_of(where: Where) -> list[Frame]:
+    """The frame of ``where`` and its callers, innermost first."""
+    frames = []
+    frame: Frame | None = where.frame
+    while frame is not None:
+        frames.append(frame)
+        frame = frame.caller
+    return frames

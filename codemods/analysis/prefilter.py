@@ -1,0 +1,27 @@
+"""Which files can hold a mistake at all, decided on raw bytes.
+
+Most files cannot and are never parsed, unless another file needs a definition from them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+TRAVERSAL: Final = re.compile(rb"backward\s*\(|autograd\.grad|retain_graph|create_graph|import\s+grad\b")
+"""Every spelling of a traversal ends in one of these: ``loss.backward()``, ``manual_backward``, ``torch.autograd.grad``,
+``from torch.autograd import grad``; the flags stand for helpers that hide the call."""
+FRAMEWORK: Final = re.compile(rb"def\s+(?:training_step|compute_loss|compute_objectives|fit_batch)\b")
+"""Losses that a framework back-propagates."""
+FED_BACK: Final = re.compile(rb"\b(\w+)\)*\s*=\s*[\w.]+\([^()\n=]*\b\1\b\s*\)")
+"""A state that a call returns and takes: loops that never traverse keep its graph too."""
+NUMBER: Final = re.compile(rb"\.item\(\)|\.numpy\(\)")
+
+
+def may_matter(raw: bytes, filename: str) -> bool:
+    """Whether ``raw`` has to be parsed: it holds a traversal, or a loop that feeds a state back."""
+    if b"torch" not in raw and b"lightning" not in raw:
+        return False
+    if TRAVERSAL.search(raw) or FRAMEWORK.search(raw):
+        return True
+    return b"for " in raw and b"no_grad" not in raw and bool(NUMBER.search(raw)) and bool(FED_BACK.search(raw))

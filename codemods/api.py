@@ -1,0 +1,160 @@
+"""The library: scan a source, mend a source. Pure functions; nothing is printed, read or written but through ``Project``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from .analysis.project import Project
+from .analysis.source import Source
+from .engine import Engine
+from .finding import Edit, Finding, Safety
+from .rewrite.edits import EditConflict, TextEdit, ordered
+
+MOST_ROUNDS: Final = 50
+"""Rounds of repairs; every round applies at least one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """What :func:`mend` made of a source."""
+
+    source: str | bytes
+    """The mended source, of the type that was given; equal to it where nothing was applied."""
+    applied: tuple[Finding, ...]
+    left: tuple[Finding, ...]
+    others: dict[str, bytes] = field(default_factory=dict)
+    """New contents of further files that repairs touch."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileReport:
+    """What :func:`scan_file` found in a file."""
+
+    filename: str
+    findings: tuple[Finding, ...]
+    cut: tuple[str, ...] = ()
+    """Messages about entry points that were too complex to follow to the end."""
+    problems: tuple[str, ...] = ()
+    """Parts of the file that could not be read: cells that do not parse."""
+
+
+def scan(
+    source: str | bytes,
+    filename: str = "<string>",
+    *,
+    select: frozenset[str] | None = None,
+    project: Project | None = None,
+) -> list[Finding]:
+    """All findings in a source, in the order of their places, each with its proved repair where there is one.
+
+    ``select`` is a set of rule codes, all by default. Without ``project`` no other file is looked at. Raises
+    ``SourceError`` for what is no Python source or notebook.
+    """
+    text = _source(source, filename)
+    findings, _ = Engine(project or Project(None), select).findings(text)
+    return sorted(findings, key=_order)
+
+
+def scan_file(filename: str, raw: bytes, project: Project | None = None, select: frozenset[str] | None = None) -> FileReport:
+    """As :func:`scan`, with what could not be looked at. Raises ``SourceError``."""
+    source = Source.from_bytes(raw, filename)
+    findings, analysis = Engine(project or Project(None), select).findings(source)
+    cut = tuple(f"{name} is too complex to be followed to its end; the rest was analysed" for name in analysis.cut)
+    return FileReport(filename, tuple(sorted(findings, key=_order)), cut, tuple(source.problems))
+
+
+def mend(
+    source: str | bytes,
+    filename: str = "<string>",
+    *,
+    unsafe: bool = False,
+    select: frozenset[str] | None = None,
+    project: Project | None = None,
+) -> Mended:
+    """Apply all proved safe repairs (with ``unsafe``, all proved repairs) until none is left.
+
+    The result is of the type of ``source``. Mending the result again changes nothing. Raises ``SourceError``.
+    """
+    project = project or Project(None)
+    current: str | bytes = source
+    applied: list[Finding] = []
+    others: dict[str, bytes] = {}
+    for _ in range(MOST_ROUNDS):
+        text = _source(current, filename)
+        engine = Engine(project, select)
+        findings = sorted(engine.findings(text)[0], key=_order)
+        wanted = [f for f in findings if f.repair is not None and (unsafe or f.repair.safety is Safety.SAFE)]
+        if not wanted:
+            break
+        chosen = _together(wanted, filename)
+        edits = [edit for finding in chosen if finding.repair for edit in finding.repair.edits]
+        current = _applied(current, filename, [edit for edit in edits if edit.filename == filename])
+        for name in sorted({edit.filename for edit in edits} - {filename}):
+            other = engine.source_of(name)
+            if other is not None:
+                others[name] = other.apply(_text_edits(other, [e for e in edits if e.filename == name]))
+                project = project.overlaid({name: Source.from_bytes(others[name], name)})
+        applied += chosen
+    else:
+        findings = sorted(Engine(project, select).findings(_source(current, filename))[0], key=_order)
+    return Mended(current, tuple(applied), tuple(findings), others)
+
+
+def mend_file(
+    filename: str,
+    raw: bytes,
+    project: Project | None = None,
+    *,
+    unsafe: bool = False,
+    select: frozenset[str] | None = None,
+) -> Mended:
+    """As :func:`mend`, for the bytes of a file of a project."""
+    return mend(raw, filename, unsafe=unsafe, select=select, project=project)
+
+
+def _source(source: str | bytes, filename: str) -> Source:
+    return Source.from_bytes(source, filename) if isinstance(source, bytes) else Source.from_text(source, filename)
+
+
+def _order(finding: Finding) -> tuple[object, ...]:
+    return (finding.filename, finding.cell or 0, finding.span, finding.code)
+
+
+def _together(wanted: list[Finding], filename: str) -> list[Finding]:
+    """As many of ``wanted`` as do not touch the same text; one alone where it touches other files."""
+    chosen: list[Finding] = []
+    edits: dict[tuple[str, int | None], list[TextEdit]] = {}
+    for finding in wanted:
+        assert finding.repair is not None
+        merged = {key: list(parts) for key, parts in edits.items()}
+        for edit in finding.repair.edits:
+            merged.setdefault((edit.filename, edit.cell), []).append(TextEdit(edit.span, edit.content))
+        try:
+            for parts in merged.values():
+                ordered(parts)
+        except EditConflict:
+            continue
+        if any(_touch(merged[key], parts) for key, parts in edits.items() if len(merged[key]) != len(parts)):
+            continue
+        edits = merged
+        chosen.append(finding)
+    return chosen or wanted[:1]
+
+
+def _touch(all_edits: list[TextEdit], before: list[TextEdit]) -> bool:
+    """Whether an added edit begins at the same place as another one with other content."""
+    old = {(e.span, e.content) for e in before}
+    starts = {(e.span.row, e.span.column) for e in before}
+    return any((e.span, e.content) not in old and (e.span.row, e.span.column) in starts for e in all_edits)
+
+
+def _text_edits(source: Source, edits: Iterable[Edit]) -> list[TextEdit]:
+    return [TextEdit(source.unlocate(edit.cell, edit.span), edit.content) for edit in edits]
+
+
+def _applied(current: str | bytes, filename: str, edits: list[Edit]) -> str | bytes:
+    source = _source(current, filename)
+    parts = _text_edits(source, edits)
+    return source.apply(parts) if isinstance(current, bytes) else source.apply_text(parts)

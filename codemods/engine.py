@@ -1,0 +1,266 @@
+"""From a source to proved findings, and from findings to the mended source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from .analysis.facts import Facts
+from .analysis.interpreter import Analysis, Interpreter, Run
+from .analysis.project import Project
+from .analysis.source import Source, SourceError
+from .draft import Context, Draft, Edits, Plan, combined
+from .finding import Edit, Finding, Place, Repair, Safety, Severity
+from .registry import CODEMODS, Codemod
+from .rewrite.edits import EditConflict, EditRefused, PositionMap, TextEdit, splice
+from .rewrite.proof import Portrait, objection, portray
+
+MOST_ROUNDS: Final = 20
+"""Repairs that make further ones possible are followed up this many times."""
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A plan with its edits made."""
+
+    plan: Plan
+    edits: Edits
+
+
+@dataclass(slots=True)
+class Examined:
+    """One version of a file (with the project around it) on the tape."""
+
+    source: Source
+    analysis: Analysis
+    drafts: list[Draft] = field(default_factory=list)
+    candidates: dict[int, list[Candidate]] = field(default_factory=dict)
+    machine: Interpreter | None = None
+
+    def keys(self, locate: Callable[[str, ast.AST], tuple[str, int, int]]) -> set[tuple[str, tuple[str, int, int]]]:
+        return {(draft.rule.code, locate(draft.filename, draft.site)) for draft in self.drafts}
+
+
+class Engine:
+    """Examines one file; ``select`` limits which codemods report."""
+
+    def __init__(self, project: Project, select: frozenset[str] | None = None) -> None:
+        self.project = project
+        self.select = select
+        self.sources: dict[str, Source] = {}
+
+    # -- examining -------------------------------------------------------------------------------------------------
+
+    def source_of(self, filename: str) -> Source | None:
+        return self.sources.get(filename) or self.project.source(filename)
+
+    def examine(self, source: Source, plans: bool) -> Examined:
+        """Run ``source`` on the tape and ask every codemod; with ``plans``, also for its edits."""
+        self.sources[source.filename] = source
+        machine = Interpreter(self.project)
+        examined = Examined(source, Analysis(), machine=machine)
+        drafts: dict[tuple[str, str, ast.AST], Draft] = {}
+        explained: set[object] = set()
+
+        def ended(run: Run) -> None:
+            context = Context(Facts(run), machine, self.source_of, source)
+            for codemod in CODEMODS:
+                for draft in codemod.find(context):
+                    if draft.key in drafts:
+                        continue
+                    if draft.traversal is not None and draft.explains:
+                        if draft.traversal in explained:
+                            continue
+                        explained.add(draft.traversal)
+                    drafts[draft.key] = draft
+                    if plans:
+                        examined.candidates[id(draft)] = list(_built(draft))
+
+        for codemod in CODEMODS:
+            find_in_source = getattr(codemod, "find_in_source", None)
+            for draft in find_in_source(source) if find_in_source is not None else ():
+                drafts[draft.key] = draft
+                if plans:
+                    examined.candidates[id(draft)] = list(_built(draft))
+        examined.analysis = machine.analyse(source.tree, source.filename, ended)
+        examined.drafts = sorted(drafts.values(), key=lambda d: (d.filename, _line(d.site), d.rule.code))
+        return examined
+
+    # -- proving ---------------------------------------------------------------------------------------------------
+
+    def findings(self, source: Source) -> tuple[list[Finding], Analysis]:
+        """All findings of a file with their proved repairs."""
+        examined = self.examine(source, plans=True)
+        found: list[Finding] = []
+        for draft in examined.drafts:
+            if self.select is not None and draft.rule.code not in self.select:
+                continue
+            repairs = self.repairs(examined, draft)
+            found.append(self.finding(draft, repairs))
+        return found, examined.analysis
+
+    def repairs(self, examined: Examined, draft: Draft) -> list[Repair]:
+        """The proved repairs of a draft, the one to apply first."""
+        proved: list[Repair] = []
+        for candidate in examined.candidates.get(id(draft), ()):
+            edits = self.proved(examined, draft, candidate)
+            if edits is not None:
+                repair = self.repair(candidate.plan, edits)
+                if repair not in proved:
+                    proved.append(repair)
+                if len(proved) >= 2 or candidate.plan.safety is Safety.SAFE:
+                    break
+        return proved
+
+    def proved(self, examined: Examined, draft: Draft, candidate: Candidate) -> Edits | None:
+        """The edits of ``candidate`` if the tape shows that they mend ``draft`` and nothing else; with a retain_graph
+        that only served the mistake taken along."""
+        if not candidate.plan.proof:
+            return candidate.edits
+        after = self.applied(examined.source, candidate.edits)
+        if after is None:
+            return None
+        locate = self.locator(candidate.edits)
+        old = examined.keys(locate)
+        here = self.locator({})
+        left = after.keys(here)
+        mine = (draft.rule.code, locate(draft.filename, draft.site))
+        if mine in left and not candidate.plan.allowance.reordered:
+            return None
+        plasters = {key for key in left - old if key[0] == "GM304"}
+        if left - old - plasters:
+            return None
+        portraits = {run.entry: portray(run, here) for run in after.analysis.runs}
+        before = [(run, portray(run, locate)) for run in examined.analysis.runs]
+        reason = objection(before, portraits, candidate.plan.allowance)
+        if reason is not None:
+            self.explain(draft, candidate, reason)
+            return None
+        if plasters:
+            more = self.without_plasters(examined, after, plasters, locate)
+            if more is not None:
+                together = combined([candidate.edits, more])
+                if together is not None and self.applied(examined.source, together) is not None:
+                    return together
+        return candidate.edits
+
+    def explain(self, draft: Draft, candidate: Candidate, reason: str) -> None:
+        """Hook for finding out why a repair was refused."""
+
+    def without_plasters(
+        self,
+        examined: Examined,
+        after: Examined,
+        plasters: set[tuple[str, tuple[str, int, int]]],
+        locate: Callable[[str, ast.AST], tuple[str, int, int]],
+    ) -> Edits | None:
+        """Edits of the source before the repair that drop the retain_graph flags which the repair made needless."""
+        from . import needless_retain_graph
+
+        parts: list[Edits | None] = []
+        done: set[ast.AST] = set()
+        for run in examined.analysis.runs:
+            for traversal in Facts(run).traversals:
+                filename = traversal.where.frame.module.filename
+                if traversal.call in done or ("GM304", locate(filename, traversal.call)) not in plasters:
+                    continue
+                done.add(traversal.call)
+                source = examined.source if filename == examined.source.filename else self.source_of(filename)
+                parts.append(needless_retain_graph.dropped(source, traversal))
+        return combined(parts) if parts else None
+
+    def applied(self, source: Source, edits: Edits) -> Examined | None:
+        """The project with ``edits`` made, on the tape; None where they cannot be made."""
+        changed: dict[str, Source] = {}
+        try:
+            for filename, parts in edits.items():
+                original = source if filename == source.filename else self.source_of(filename)
+                if original is None:
+                    return None
+                text = splice(original.text, parts)
+                changed[filename] = _reparsed(original, text)
+        except (EditConflict, SourceError, IndexError):
+            return None
+        main = changed.get(source.filename, source)
+        project = self.project.overlaid({name: s for name, s in changed.items() if name != source.filename})
+        engine = Engine(project, self.select)
+        engine.sources = {**self.sources, **changed}
+        return engine.examine(main, plans=False)
+
+    def locator(self, edits: Edits) -> Callable[[str, ast.AST], tuple[str, int, int]]:
+        maps = {filename: PositionMap(parts) for filename, parts in edits.items()}
+        known: dict[ast.AST, tuple[str, int, int]] = {}
+
+        def locate(filename: str, node: ast.AST) -> tuple[str, int, int]:
+            place = known.get(node)
+            if place is None:
+                row, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
+                if filename in maps:
+                    row, column = maps[filename].map(row, column)
+                place = known[node] = (filename, row, column)
+            return place
+
+        return locate
+
+    # -- findings --------------------------------------------------------------------------------------------------
+
+    def repair(self, plan: Plan, edits: Edits) -> Repair:
+        made: list[Edit] = []
+        for filename, parts in sorted(edits.items()):
+            source = self.source_of(filename)
+            for part in parts:
+                cell, span = source.locate(part.span) if source else (None, part.span)
+                made.append(Edit(filename, span, part.content, cell))
+        made.sort(key=lambda edit: (edit.filename, edit.cell or 0, edit.span))
+        return Repair(plan.safety, plan.message, tuple(made))
+
+    def finding(self, draft: Draft, repairs: list[Repair]) -> Finding:
+        source = self.source_of(draft.filename)
+        assert source is not None
+        cell, span = source.locate(source.span(draft.site))
+        places = []
+        for role, where, label in draft.places:
+            filename = where.frame.module.filename
+            other = self.source_of(filename)
+            if other is not None and hasattr(where.node, "lineno"):
+                place_cell, place_span = other.locate(other.span(where.node))
+                places.append(Place(role, filename, place_span, label, place_cell))
+        return Finding(
+            draft.rule.code,
+            draft.rule.name,
+            draft.message,
+            draft.filename,
+            draft.severity,
+            span,
+            cell,
+            tuple(places),
+            repairs[0] if repairs else None,
+            tuple(repairs[1:]),
+        )
+
+
+def _built(draft: Draft) -> Iterable[Candidate]:
+    for plan in draft.plans:
+        try:
+            edits = plan.build()
+        except EditRefused:
+            continue
+        if edits:
+            yield Candidate(plan, edits)
+
+
+def _line(node: ast.AST) -> tuple[int, int]:
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+
+
+def _reparsed(original: Source, text: str) -> Source:
+    source = Source.from_text(text, original.filename if not original.is_notebook else original.filename + ".py")
+    if original.is_notebook:
+        source.filename = original.filename
+    _ = source.tree
+    return source
+
+
+__all__ = ["Codemod", "Engine", "Severity", "TextEdit"]

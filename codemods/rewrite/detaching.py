@@ -1,0 +1,193 @@
+"""How a value of a given shape is cut from its graph, as source text."""
+
+from __future__ import annotations
+
+import ast
+from typing import Final
+
+from ..analysis.machine import Machine
+from ..analysis.source import Source
+from ..analysis.values import (
+    ClassValue,
+    DictCell,
+    ListCell,
+    NamedTupleClass,
+    Parameters,
+    Phi,
+    Symbol,
+    Tensor,
+    TupleValue,
+    Value,
+)
+from .builders import append_call, replace_node
+from .edits import TextEdit
+
+TENSOR: Final = "tensor"
+MIXED: Final = "mixed"
+NONE_OR_TENSOR: Final = "none or tensor"
+NOTHING: Final = "nothing"
+UNKNOWN: Final = "unknown"
+
+
+def shape_of(value: Value, depth: int = 0) -> str | tuple[str, object]:
+    """What ``value`` looks like: one of the words above, or a container with the shape of its elements.
+
+    Containers are ``("tuple", shape)``, ``("list", shape)``, ``("dict", shape)`` and ``("namedtuple", (name, shape))``.
+    """
+    kind = type(value)
+    if kind is Tensor or kind is Parameters:
+        return TENSOR
+    if value is None:
+        return NONE_OR_TENSOR
+    if isinstance(value, (bool, int, float, str)):
+        return MIXED
+    if kind is Symbol:
+        return UNKNOWN if value.node is not None else MIXED
+    if depth > 3:
+        return UNKNOWN
+    if kind is Phi:
+        return _joined([shape_of(v, depth + 1) for _, v in value.alternatives])
+    if kind is TupleValue:
+        inner = _joined([shape_of(v, depth + 1) for v in value.items])
+        if value.cls is not None:
+            return ("namedtuple", (_class_name(value.cls), inner))
+        return ("tuple", inner)
+    if kind is ListCell:
+        return (value.kind, _joined([shape_of(v, depth + 1) for _, v in value.slots["items"]]))
+    if kind is DictCell:
+        return ("dict", _joined([shape_of(v, depth + 1) for v in value.slots.values()]))
+    return UNKNOWN
+
+
+def _joined(shapes: list[str | tuple[str, object]]) -> str | tuple[str, object]:
+    if not shapes:
+        return NOTHING
+    first = shapes[0]
+    if all(shape == first for shape in shapes):
+        return first
+    plain = {shape for shape in shapes if isinstance(shape, str)}
+    if len(plain) == len(set(map(str, shapes))):
+        if plain <= {TENSOR, NONE_OR_TENSOR}:
+            return "optional"
+        if UNKNOWN not in plain:
+            return MIXED
+    containers = [shape for shape in shapes if not isinstance(shape, str)]
+    if containers and plain <= {NONE_OR_TENSOR} and all(c == containers[0] for c in containers):
+        return ("optional", containers[0])
+    return UNKNOWN
+
+
+def _class_name(cls: ClassValue | NamedTupleClass) -> str:
+    return cls.name
+
+
+def detached(text: str, shape: str | tuple[str, object], torch: str | None, name: str = "h") -> str | None:
+    """``text``, an expression of that shape, cut from its graph; None where that cannot be written safely.
+
+    ``torch`` is the name under which torch is imported, needed where tensors and other values are mixed.
+    """
+    if shape == TENSOR:
+        return f"{text}.detach()"
+    if shape == "optional":
+        return f"None if {text} is None else {text}.detach()"
+    if shape == MIXED:
+        return f"{text}.detach() if {torch}.is_tensor({text}) else {text}" if torch else None
+    if isinstance(shape, str):
+        return None
+    kind, inner = shape
+    if kind == "optional":
+        filled = detached(text, inner, torch, name)  # type: ignore[arg-type]
+        return f"None if {text} is None else {filled}" if filled else None
+    if kind == "namedtuple":
+        cls, fields = inner  # type: ignore[misc]
+        element = detached(name, fields, torch, name + name[-1])
+        return f"{cls}(*({element} for {name} in {text}))" if element else None
+    if kind == "dict":
+        element = detached("value", inner, torch, name)  # type: ignore[arg-type]
+        return f"{{key: {element} for key, value in {text}.items()}}" if element else None
+    following = {"h": "part", "part": "piece"}.get(name, name + "_part")
+    element = detached(name, inner, torch, following)  # type: ignore[arg-type]
+    if element is None:
+        return None
+    if kind == "tuple":
+        return f"tuple({element} for {name} in {text})"
+    if kind == "list":
+        return f"[{element} for {name} in {text}]"
+    return None
+
+
+def torch_name(source: Source) -> str | None:
+    """The name under which the file's top level imports torch."""
+    for statement in source.tree.body:
+        if isinstance(statement, ast.Import):
+            for alias in statement.names:
+                if alias.name == "torch":
+                    return alias.asname or "torch"
+                if alias.name.startswith("torch.") and alias.asname is None:
+                    return "torch"
+    return None
+
+
+def detach_expression(
+    machine: Machine, source: Source, expression: ast.expr, value: Value, call: str = ".detach()"
+) -> tuple[TextEdit, ...] | None:
+    """Edits that make ``expression``, whose value is ``value``, give the same without its graph."""
+    if isinstance(value, Phi) and not isinstance(expression, (ast.Dict, ast.Tuple, ast.List)):
+        value = _without_graphless(machine, value)
+    if isinstance(expression, (ast.Tuple, ast.List)) and not any(isinstance(e, ast.Starred) for e in expression.elts):
+        return _elements(machine, source, expression.elts, value, call)
+    if isinstance(expression, ast.Dict):
+        return _dictionary(machine, source, expression, value, call)
+    shape = shape_of(value)
+    if shape == TENSOR:
+        return append_call(source, expression, call)
+    if call != ".detach()":
+        return None
+    simple = isinstance(expression, (ast.Name, ast.Attribute))
+    if not simple and (isinstance(shape, str) or shape[0] == "optional"):
+        return None
+    code = detached(source.segment(expression), shape, torch_name(source))
+    return replace_node(source, expression, code) if code else None
+
+
+def _without_graphless(machine: Machine, value: Phi) -> Value:
+    return value
+
+
+def _elements(
+    machine: Machine, source: Source, elements: list[ast.expr], value: Value, call: str
+) -> tuple[TextEdit, ...] | None:
+    if isinstance(value, TupleValue):
+        values = list(value.items)
+    elif isinstance(value, ListCell):
+        values = [item for _, item in value.slots["items"]]
+    else:
+        return None
+    if len(values) != len(elements):
+        return None
+    edits: list[TextEdit] = []
+    for element, part in zip(elements, values, strict=True):
+        if machine.edges_of(part):
+            made = detach_expression(machine, source, element, part, call)
+            if made is None:
+                return None
+            edits += made
+    return tuple(edits) or None
+
+
+def _dictionary(
+    machine: Machine, source: Source, expression: ast.Dict, value: Value, call: str
+) -> tuple[TextEdit, ...] | None:
+    if not isinstance(value, DictCell):
+        return None
+    edits: list[TextEdit] = []
+    for key, element in zip(expression.keys, expression.values, strict=True):
+        if key is None or not isinstance(key, ast.Constant):
+            return None
+        part = value.slots.get(("key", key.value))
+        if part is not None and machine.edges_of(part):
+            made = detach_expression(machine, source, element, part, call)
+            if made is None:
+                return None
+            edits += made
+    return tuple(edits) or None

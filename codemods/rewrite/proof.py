@@ -1,0 +1,129 @@
+"""Whether a repair does what it should and nothing else: the tape before it against the tape after it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from ..analysis.facts import Facts
+from ..analysis.interpreter import Run
+from ..analysis.tape import Flat, Misuse, Node, Step, Traversal, Unused
+from ..draft import Allowance
+
+Place = tuple[str, int, int]
+Locate = Callable[[str, ast.AST], Place]
+"""A node of the source as (file, row, column) in the text after the repair."""
+
+
+@dataclass(slots=True)
+class Portrait:
+    """What one run did that a repair must keep: for each traversal what it reached, for each step what it applied."""
+
+    traversals: list[tuple[Traversal, dict[tuple[object, ...], Node]]] = field(default_factory=list)
+    applied: list[tuple[Step, dict[tuple[object, ...], tuple[Node, list[Traversal]]]]] = field(default_factory=list)
+    failures: set[tuple[object, ...]] = field(default_factory=set)
+
+
+def portray(run: Run, locate: Locate) -> Portrait:
+    """The portrait of a run."""
+    portrait = Portrait()
+    names = _leaf_names(run, locate)
+    for event in run.tape.events:
+        kind = type(event)
+        if kind is Traversal:
+            reached: dict[tuple[object, ...], Node] = {}
+            for node in event.reached:
+                if node.kind == "leaf":
+                    reached["leaf", names.get(node)] = node
+                elif node.operation != "merge":
+                    turns = tuple(turn for _, turn in node.where.loops)
+                    reached[locate(_file(node), node.where.node), node.operation, turns] = node
+            portrait.traversals.append((event, reached))
+        elif kind is Step:
+            applied = {
+                ("leaf", names.get(leaf)): (leaf, [t for _, t in gradients]) for leaf, gradients in event.applied.items()
+            }
+            portrait.applied.append((event, applied))
+        elif kind in (Misuse, Unused, Flat):
+            portrait.failures.add((kind.__name__, locate(event.where.frame.module.filename, event.where.node)))
+    return portrait
+
+
+def _file(node: Node) -> str:
+    return node.where.frame.module.filename
+
+
+def _leaf_names(run: Run, locate: Locate) -> dict[Node, tuple[object, ...]]:
+    names: dict[Node, tuple[object, ...]] = {}
+    counts: dict[tuple[object, ...], int] = {}
+    for leaf in run.tape.leaves.values():
+        place = (locate(_file(leaf), leaf.where.node), leaf.operation)
+        counts[place] = counts.get(place, 0) + 1
+        names[leaf] = (*place, counts[place])
+    return names
+
+
+def objection(
+    before: Iterable[tuple[Run, Portrait]], after: dict[str, Portrait], allowance: Allowance
+) -> str | None:
+    """Why the repair must not be made, in words for people who mend gradmend; None where it is proved."""
+    for run, old in before:
+        new = after.get(run.entry)
+        if new is None:
+            return f"{run.entry} is not entered any more"
+        if new.failures - old.failures:
+            return f"{run.entry}: an operation would fail that did not: {sorted(map(str, new.failures - old.failures))[0]}"
+        if len(old.traversals) != len(new.traversals) or len(old.applied) != len(new.applied):
+            return f"{run.entry}: other traversals or steps than before"
+        order = {event: index for index, (event, _) in enumerate(old.traversals)}
+        new_order = {event: index for index, (event, _) in enumerate(new.traversals)}
+        if not allowance.reordered:
+            for (traversal, reached), (_, now) in zip(old.traversals, new.traversals, strict=True):
+                problem = _compare(traversal, reached, now, allowance, Facts(run))
+                if problem:
+                    return f"{run.entry}: {problem}"
+        for (_, applied), (_, now_applied) in zip(old.applied, new.applied, strict=True):
+            problem = _compare_steps(applied, now_applied, order, new_order, allowance)
+            if problem:
+                return f"{run.entry}: {problem}"
+    return None
+
+
+def _compare(
+    traversal: Traversal,
+    reached: dict[tuple[object, ...], Node],
+    now: dict[tuple[object, ...], Node],
+    allowance: Allowance,
+    facts: Facts,
+) -> str | None:
+    for key in reached.keys() - now.keys():
+        node = reached[key]
+        if node.kind == "leaf":
+            continue
+        if allowance.lost is None or not allowance.lost(node, traversal):
+            return f"a traversal no longer reaches {node}"
+    if not allowance.gained:
+        for key in now.keys() - reached.keys():
+            if now[key].kind != "leaf":
+                return f"a traversal reaches {now[key]} now"
+    return None
+
+
+def _compare_steps(
+    applied: dict[tuple[object, ...], tuple[Node, list[Traversal]]],
+    now_applied: dict[tuple[object, ...], tuple[Node, list[Traversal]]],
+    order: dict[Traversal, int],
+    new_order: dict[Traversal, int],
+    allowance: Allowance,
+) -> str | None:
+    for name, (leaf, traversals) in applied.items():
+        old = {order[t] for t in traversals if t in order}
+        new = {new_order[t] for t in now_applied.get(name, (leaf, []))[1] if t in new_order}
+        for lost in old - new:
+            traversal = next(t for t, index in order.items() if index == lost)
+            if allowance.gradients is None or not allowance.gradients(leaf, traversal):
+                return f"a step no longer applies the gradient of {leaf}"
+        if new - old and not allowance.gained:
+            return f"a step applies another gradient of {leaf}"
+    return None

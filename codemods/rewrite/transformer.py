@@ -1,0 +1,250 @@
+"""Edits as one libcst transformer pass: a second way to the text that ``splice`` gives, for checking one by the other.
+
+The only module that imports libcst at its top; import it where an edit is due, not before.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import libcst
+from libcst.metadata import CodeRange, MetadataWrapper, WhitespaceInclusivePositionProvider
+
+from .edits import LineTable, TextEdit, ordered
+
+_Statement = libcst.SimpleStatementLine | libcst.BaseCompoundStatement
+_Replacement = libcst.BaseExpression | libcst.FlattenSentinel[_Statement] | libcst.RemovalSentinel
+
+
+class RewriteError(ValueError):
+    """libcst cannot read the source, or what the edits make of it; the message says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """One edit in offsets."""
+
+    start: int
+    end: int
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A node that can be replaced, and what it stands in."""
+
+    node: libcst.BaseExpression | _Statement
+    start: int
+    end: int
+    indentation: str
+
+    def holds(self, start: int, end: int) -> bool:
+        """Whether a stretch lies in the node, its borders included."""
+        return self.start <= start and end <= self.end
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A node, the edits that it takes, and what comes in its place."""
+
+    candidate: _Candidate
+    changes: tuple[_Change, ...]
+    replacement: _Replacement
+
+
+def rewrite(text: str, edits: Iterable[TextEdit]) -> str:
+    """``text`` with all edits applied: each made by replacing the smallest expression or statement that holds it.
+
+    ``text`` has ``\\n`` line ends, as ``Source.text``. Where no smaller node will do, the module is the node. Raises
+    ``RewriteError``, ``EditConflict`` on overlap, and ``IndexError`` for a span outside the text.
+    """
+    in_order = ordered(edits)
+    module = parse(text)
+    if not in_order:
+        return module.code
+    table = LineTable(text)
+    changes = [_Change(*table.offsets(edit.span), edit.content) for edit in in_order]
+    try:
+        choices = _Chooser(text, table, module, changes).choose()
+    except RecursionError:
+        raise RewriteError("the source is nested too deeply for libcst") from None
+    if choices is None:
+        return parse(_changed(text, 0, changes)).code
+    return module.visit(_Replacer({id(choice.candidate.node): choice.replacement for choice in choices})).code
+
+
+def parse(text: str) -> libcst.Module:
+    """``text`` as libcst reads it; ``RewriteError`` where it does not."""
+    try:
+        return libcst.parse_module(text)
+    except libcst.ParserSyntaxError as error:
+        raise RewriteError(f"libcst cannot parse line {error.raw_line}: {error.message}") from None
+    except RecursionError:
+        raise RewriteError("the source is nested too deeply for libcst") from None
+
+
+class _Replacer(libcst.CSTTransformer):
+    """Puts each replacement in the place of its node."""
+
+    def __init__(self, replacements: Mapping[int, _Replacement]) -> None:
+        super().__init__()
+        self._replacements = replacements
+
+    def on_visit(self, node: libcst.CSTNode) -> bool:
+        return id(node) not in self._replacements
+
+    def on_leave(  # type: ignore[override]
+        self, original_node: libcst.CSTNode, updated_node: libcst.CSTNode
+    ) -> libcst.CSTNode | _Replacement:
+        return self._replacements.get(id(original_node), updated_node)
+
+
+class _Chooser:
+    """Finds for all edits the nodes to replace."""
+
+    def __init__(self, text: str, table: LineTable, module: libcst.Module, changes: Sequence[_Change]) -> None:
+        self._text = text
+        self._table = table
+        self._module = module
+        self._changes = changes
+        # The tree was parsed a moment ago, so that no node stands in it twice.
+        wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
+        self._ranges: Mapping[libcst.CSTNode, CodeRange] = wrapper.resolve(WhitespaceInclusivePositionProvider)
+
+    def choose(self) -> list[_Choice] | None:
+        """The nodes, apart from each other; None if only the whole module will do."""
+        choices: list[_Choice] = []
+        for change in self._changes:
+            if any(change in choice.changes for choice in choices):
+                continue
+            candidates = sorted(
+                self._candidates(self._module, change, ""), key=lambda candidate: candidate.end - candidate.start
+            )
+            for candidate in candidates:
+                absorbed = [
+                    choice for choice in choices if candidate.holds(choice.candidate.start, choice.candidate.end)
+                ]
+                others = [choice for choice in choices if choice not in absorbed]
+                choice = self._try(candidate, {taken for choice in others for taken in choice.changes})
+                if choice is not None and all(change in choice.changes for gone in absorbed for change in gone.changes):
+                    choices = [*others, choice]
+                    break
+            else:
+                return None
+        return choices
+
+    def _candidates(self, node: libcst.CSTNode, change: _Change, indentation: str) -> Iterator[_Candidate]:
+        """The expressions and statements below ``node`` that hold the edit."""
+        is_block = isinstance(node, libcst.Module | libcst.IndentedBlock)
+        if isinstance(node, libcst.IndentedBlock):
+            indentation += self._module.default_indent if node.indent is None else node.indent
+        for child in self._children_near(node, change):
+            place = self._ranges.get(child)
+            if place is None:
+                continue
+            start, end = (
+                self._offset(place.start.line, place.start.column),
+                self._offset(place.end.line, place.end.column),
+            )
+            if not start <= change.start <= change.end <= end:
+                continue
+            yield from self._candidates(child, change, indentation)
+            if isinstance(child, libcst.BaseExpression) or (is_block and isinstance(child, _Statement)):
+                yield _Candidate(child, start, end, indentation)
+
+    def _children_near(self, node: libcst.CSTNode, change: _Change) -> Sequence[libcst.CSTNode]:
+        """The children of ``node`` that may hold the edit; of the many statements of a long block only the near ones."""
+        if not isinstance(node, libcst.Module | libcst.IndentedBlock):
+            return node.children
+        row = self._table.position(change.start)[0]
+        body: Sequence[libcst.CSTNode] = node.body
+        first = bisect_left(body, row, key=lambda statement: self._ranges[statement].end.line)
+        return body[first : first + 3]
+
+    def _offset(self, row: int, column: int) -> int:
+        # libcst counts a line end behind a last line that has none.
+        if row > len(self._table.starts):
+            return len(self._text)
+        return min(self._table.starts[row - 1] + column, len(self._text))
+
+    def _try(self, candidate: _Candidate, taken: set[_Change]) -> _Choice | None:
+        """The replacement of a candidate by itself with its edits made; None if that is no such node."""
+        changes: list[_Change] = []
+        for change in self._changes:
+            if candidate.holds(change.start, change.end):
+                if change not in taken:
+                    changes.append(change)
+            elif change.start < candidate.end and candidate.start < change.end:
+                return None
+        code = _changed(self._text[candidate.start : candidate.end], candidate.start, changes)
+        replacement: _Replacement | None
+        if isinstance(candidate.node, libcst.BaseExpression):
+            replacement = self._expression(code, candidate.indentation)
+        else:
+            replacement = self._statements(code, candidate)
+        return None if replacement is None else _Choice(candidate, tuple(changes), replacement)
+
+    def _expression(self, code: str, indentation: str) -> libcst.BaseExpression | None:
+        """``code`` as an expression inside a block of this indentation, which its further rows have too."""
+        body = self._block(indentation + code, indentation)
+        if body is None or len(body) != 1:
+            return None
+        line = body[0]
+        if not isinstance(line, libcst.SimpleStatementLine) or len(line.body) != 1 or line.leading_lines:
+            return None
+        statement, trailing = line.body[0], line.trailing_whitespace
+        if not isinstance(statement, libcst.Expr) or isinstance(statement.semicolon, libcst.Semicolon):
+            return None
+        if trailing.whitespace.value or trailing.comment is not None:
+            return None
+        return statement.value
+
+    def _statements(self, code: str, candidate: _Candidate) -> _Replacement | None:
+        """``code`` as whole rows of statements; their number may have changed."""
+        if code.endswith("\n") != self._text[candidate.start : candidate.end].endswith("\n"):
+            # The end of the file would gain or lose its line end, which is the module's affair.
+            return None
+        if not code:
+            return libcst.RemoveFromParent()
+        body = self._block(code, candidate.indentation)
+        return None if body is None else libcst.FlattenSentinel(body)
+
+    def _block(self, code: str, indentation: str) -> Sequence[_Statement] | None:
+        """The statements of the rows ``code`` of a block; None if it does not parse or leaves comments behind the last one."""
+        # Comments before the first statement of a module or block belong to the header, hence the pass.
+        head = f"if 1:\n{indentation}pass\n" if indentation else "pass\n"
+        try:
+            module = libcst.parse_module(head + code, self._module.config_for_parsing)
+        except libcst.ParserSyntaxError:
+            return None
+        if module.header or module.footer:
+            return None
+        if not indentation:
+            return _line_statements(module.body)
+        if len(module.body) != 1:
+            return None
+        wrapper = module.body[0]
+        if not isinstance(wrapper, libcst.If) or wrapper.orelse is not None:
+            return None
+        block = wrapper.body
+        if not isinstance(block, libcst.IndentedBlock) or block.footer:
+            return None
+        return _line_statements(block.body)
+
+
+def _line_statements(body: Sequence[libcst.BaseStatement]) -> Sequence[_Statement]:
+    """All but the first of the statements."""
+    return [statement for statement in body[1:] if isinstance(statement, _Statement)]
+
+
+def _changed(text: str, offset: int, changes: Sequence[_Change]) -> str:
+    """The edits made in ``text``, which starts at ``offset``."""
+    pieces: list[str] = []
+    position = 0
+    for change in changes:
+        pieces += (text[position : change.start - offset], change.content)
+        position = change.end - offset
+    pieces.append(text[position:])
+    return "".join(pieces)
