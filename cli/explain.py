@@ -22,17 +22,15 @@ def command(ctx: click.Context, rules: tuple[str, ...], everything: bool, output
     """
     from gradmend.codemods.registry import RULES, UnknownRule, page, resolve
 
-    from .config import did_you_mean
-
     if not rules and not everything:
         raise click.UsageError("which rule? `gradmend rules` lists them, --all prints every page.")
-    known = tuple(word for rule in RULES for word in (rule.code, rule.name))
     codes = {rule.code for rule in RULES} if everything else set()
     for word in rules:
         try:
             codes |= resolve(word)
         except UnknownRule as unknown:
-            raise click.UsageError(f'no rule "{word}"{did_you_mean(word, known)}.') from unknown
+            near = f'; did you mean "{unknown.suggestion}"?' if unknown.suggestion else ""
+            raise click.ClickException(f'no rule "{word}"{near} (`gradmend rules` lists all)') from unknown
     chosen = [rule for rule in RULES if rule.code in codes]
     if output_format == "json":
         pages = [

@@ -142,10 +142,15 @@ def _project() -> Project:
     return Project()
 
 
+def forget_project() -> None:
+    """Files have been written: read the project's anew from here on."""
+    _project.cache_clear()
+
+
 def _scan(job: Job, raw: bytes) -> Outcome:
     from gradmend.codemods import scan_file
 
-    report = scan_file(job.path, raw, _project())
+    report = scan_file(job.path, raw, _project(), job.rules)
     findings, known = _asked_for(report.findings, job, raw)
     suppressed = tuple(getattr(report, "suppressed", ()))
     return Outcome(
@@ -159,15 +164,14 @@ def _scan(job: Job, raw: bytes) -> Outcome:
 
 
 def _asked_for(findings: Iterable[Finding], job: Job, raw: bytes) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-    """The findings of the rules and the lines that are asked for, and those that the baseline knows."""
-    chosen = [finding for finding in findings if job.rules is None or finding.code in job.rules]
+    """The findings that are asked for, and those that the baseline knows."""
     if job.wanted is None:
-        return tuple(chosen), ()
+        return tuple(findings), ()
     from .report.texts import Texts
 
     texts = Texts()
     texts.add(job.path, raw)
-    asked, known = job.wanted.split(chosen, texts.lines)
+    asked, known = job.wanted.split(findings, texts.lines)
     return tuple(asked), tuple(known)
 
 
@@ -177,13 +181,15 @@ def _mend(job: Job, raw: bytes) -> Outcome:
     from gradmend.codemods import mend_file
 
     mended = mend_file(job.path, raw, _project(), unsafe=job.unsafe, select=job.rules)
+    new = mended.source
+    assert isinstance(new, bytes)
     return Outcome(
         job.path,
         findings=tuple(mended.left),
         applied=tuple(mended.applied),
         raw=raw,
-        mended=mended.source if mended.source != raw else None,
-        others=tuple((path, read_regular(path), new) for path, new in getattr(mended, "others", {}).items()),
+        mended=new if new != raw else None,
+        others=tuple((path, read_regular(path), text) for path, text in mended.others.items()),
     )
 
 
@@ -196,10 +202,11 @@ def _mend_wanted(job: Job, raw: bytes) -> Outcome:
         finding = next((finding for finding in outcome.findings if _may_apply(finding, job)), None)
         if finding is None or finding.repair is None:
             break
-        text = apply_edits(text, job.path, finding.repair.edits)
+        mended = apply_edits(text, job.path, finding.repair.edits)
         applied.append(finding)
         assert job.wanted is not None
-        job = replace(job, wanted=job.wanted.after(finding.repair.edits))
+        job = replace(job, wanted=job.wanted.moved(text, mended))
+        text = mended
     return replace(outcome, applied=tuple(applied), raw=raw, mended=text if applied else None)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from .config import ConfigError, Settings, did_you_mean
+from .config import ConfigError, Settings
 from .ignores import verdict
 
 
@@ -75,11 +75,8 @@ class Selection:
             try:
                 self._codes[word] = resolve(word)
             except UnknownRule as unknown:
-                from gradmend.codemods.registry import RULES
-
-                known = tuple(name for rule in RULES for name in (rule.code, rule.name))
                 where = f" (in {source})" if source else ""
-                raise ConfigError(
-                    f'no rule, prefix or name "{word}"{where}{did_you_mean(word, known)} (`gradmend rules` lists all)'
-                ) from unknown
+                near = f'; did you mean "{unknown.suggestion}"?' if unknown.suggestion else ""
+                message = f'no rule, prefix or name "{word}"{where}{near} (`gradmend rules` lists all)'
+                raise ConfigError(message) from unknown
         return self._codes[word]

@@ -9,7 +9,7 @@ from .config import ConfigError
 from .git import GitError, by_tree, content, is_object, stored_at
 from .printable import printable_name
 from .run import read_regular
-from .wanted import Rows
+from .wanted import Rows, rows_of
 
 
 def changed_rows(paths: Sequence[str], revision: str) -> Mapping[str, Rows | None]:
@@ -42,10 +42,8 @@ def changed_rows(paths: Sequence[str], revision: str) -> Mapping[str, Rows | Non
 
 
 def _rows(old: bytes, new: bytes) -> Rows:
-    before = [line.rstrip(b"\r") for line in old.split(b"\n")]
-    after = [line.rstrip(b"\r") for line in new.split(b"\n")]
     rows = []
-    for tag, _, _, start, stop in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+    for tag, _, _, start, stop in SequenceMatcher(None, rows_of(old), rows_of(new), autojunk=False).get_opcodes():
         if tag == "delete":
             # What was deleted may be what is missing now: the lines around the gap count.
             rows.append((start, start + 1))

@@ -29,6 +29,7 @@ class Survey:
     settings: Settings = field(default_factory=Settings)
     """Those of the first path; they decide about what is one for a run, like the output format."""
     files: dict[str, File] = field(default_factory=dict)
+    jobs: dict[str, Job] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     """Files that could not be analysed, and why."""
     looked_at: int = 0
@@ -64,6 +65,7 @@ def survey(options: Options, talk: Talk, mend: bool = False) -> Survey:
         for file in files
     ]
     result.files = {file.path: file for file in files}
+    result.jobs = {job.path: job for job in jobs}
     result.looked_at = len(files)
     with Progress(len(jobs), talk) as progress:
         _collect(run_all(jobs, options.jobs, progress.advance), result, talk)

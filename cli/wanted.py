@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gradmend.codemods.finding import Edit, Finding
+    from gradmend.codemods.finding import Finding
 
 Fingerprint = tuple[str, str]
 """Code, and the text of the finding's line without the spaces around it."""
@@ -20,6 +20,11 @@ Lines = Callable[[str, int | None], Sequence[str]]
 """Filename and cell → lines."""
 Rows = tuple[tuple[int, int], ...]
 """First and last rows of stretches."""
+
+
+def rows_of(raw: bytes) -> list[bytes]:
+    """The lines of a file, whatever its line ends."""
+    return [line.rstrip(b"\r") for line in raw.split(b"\n")]
 
 
 def fingerprint(finding: Finding, lines: Lines) -> Fingerprint:
@@ -52,19 +57,21 @@ class Wanted:
                 asked.append(finding)
         return asked, known
 
-    def after(self, edits: Iterable[Edit]) -> Wanted:
-        """The same for the text with ``edits`` made: rows below them have moved."""
+    def moved(self, before: bytes, after: bytes) -> Wanted:
+        """The same for a file that was ``before`` and is ``after`` now; what is new in it counts as changed."""
         if self.changed is None:
             return self
-        moves = [(edit.span.end_row, edit.content.count("\n") - (edit.span.end_row - edit.span.row)) for edit in edits]
-        moved = tuple(
-            (
-                first + sum(by for end, by in moves if end < first),
-                last + sum(by for end, by in moves if end <= last),
-            )
-            for first, last in self.changed
-        )
-        return replace(self, changed=moved)
+        from difflib import SequenceMatcher
+
+        opcodes = SequenceMatcher(None, rows_of(before), rows_of(after), autojunk=False).get_opcodes()
+        rows = {row for first, last in self.changed for row in range(first, last + 1)}
+        kept: set[int] = set()
+        for tag, start, stop, new_start, new_stop in opcodes:
+            if tag == "equal":
+                kept |= {row - start + new_start for row in rows if start < row <= stop}
+            else:
+                kept |= set(range(new_start + 1, new_stop + 1))
+        return replace(self, changed=tuple((row, row) for row in sorted(kept)))
 
 
 def _touches(finding: Finding, changed: Rows) -> bool:

@@ -31,8 +31,9 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for name, module in fake_core.modules().items():
         monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setattr(gradmend.codemods, "scan_file", fake_core.scan_file, raising=False)
-    monkeypatch.setattr(gradmend.codemods, "mend_file", fake_core.mend_file, raising=False)
+    # The real ones are imported when they are first asked for, which must not happen here.
+    monkeypatch.setitem(vars(gradmend.codemods), "scan_file", fake_core.scan_file)
+    monkeypatch.setitem(vars(gradmend.codemods), "mend_file", fake_core.mend_file)
 
 
 @pytest.fixture

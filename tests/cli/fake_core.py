@@ -8,6 +8,7 @@ itself fail.
 
 from __future__ import annotations
 
+import difflib
 import re
 import sys
 import types
@@ -44,7 +45,7 @@ RULES = tuple(Rule(code, name, f"what {name} is") for code, name in sorted(NAMES
 def resolve(word: str) -> frozenset[str]:
     found = frozenset(code for code, name in NAMES.items() if word in ("ALL", name) or code.startswith(word.upper()))
     if not found:
-        raise UnknownRule(word)
+        raise UnknownRule(word, next(iter(difflib.get_close_matches(word, [*NAMES, *NAMES.values()], 1)), None))
     return found
 
 
@@ -83,7 +84,7 @@ def _finding(word: str, argument: str, filename: str, row: int, match: re.Match[
     )
 
 
-def scan_file(path: str, raw: bytes, project: object) -> FileReport:
+def scan_file(path: str, raw: bytes, project: object, select: frozenset[str] | None = None) -> FileReport:
     from gradmend.codemods.analysis.source import Source
 
     source = Source.from_bytes(raw, path)
@@ -95,6 +96,8 @@ def scan_file(path: str, raw: bytes, project: object) -> FileReport:
             raise ZeroDivisionError("a fault of ours")
         above = lines[row - 2].strip() if row > 1 else ""
         for match in CALL.finditer(line):
+            if select is not None and CODES[match[1]] not in select:
+                continue
             cell, span = source.locate(Span(row, 1, row, 1))
             finding = _finding(match[1], match[2], path, span.row, match, cell)
             comments = [IGNORE.search(text) for text in (line, above if above.startswith("#") else "")]
@@ -109,7 +112,7 @@ def mend_file(
 ) -> Mended:
     from gradmend.codemods.analysis.source import Source, TextEdit
 
-    findings = [f for f in scan_file(path, raw, project).findings if select is None or f.code in select]
+    findings = scan_file(path, raw, project, select).findings
     source = Source.from_bytes(raw, path)
     applied = [f for f in findings if f.repair is not None and (unsafe or f.repair.safety is Safety.SAFE)]
     edits = [
@@ -119,8 +122,7 @@ def mend_file(
         for edit in finding.repair.edits
     ]
     new = source.apply(edits)
-    left = tuple(f for f in scan_file(path, new, project).findings if select is None or f.code in select)
-    return Mended(new, tuple(applied), left)
+    return Mended(new, tuple(applied), scan_file(path, new, project, select).findings)
 
 
 def may_matter(raw: bytes, filename: str) -> bool:
