@@ -109,9 +109,9 @@ def _previous(boundaries: list[Boundary], boundary: Boundary) -> Boundary | None
 def _growth(context: Context, loop: Loop, turn: int, before: Carried, after: Carried) -> set[Node]:
     """The nodes of iteration ``turn`` that the slot adds to those of the iterations before; empty where it does not
     accumulate, or where what it holds is back-propagated or may be."""
-    facts, machine = context.facts, context.machine
-    edges = machine.slot_edges(after.value)
-    old = {edge.node for edge in machine.slot_edges(before.value)}
+    facts = context.facts
+    edges = after.edges
+    old = {edge.node for edge in before.edges}
     container = isinstance(after.value, tuple)
     if container:
         new = {edge.node for edge in edges} - old

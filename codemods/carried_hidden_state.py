@@ -72,6 +72,7 @@ from collections.abc import Iterator
 
 from .analysis.facts import LINEAR, edges_reach, frame_statement, frames_of
 from .analysis.machine import same_value
+from .analysis.source import Source
 from .analysis.tape import Boundary, Carried, Loop, Node, Refreed, Stale, Stored, Traversal
 from .analysis.values import Frame, Instance, TorchModule, Value
 from .draft import Allowance, Context, Draft, Edits, Plan, Rule, combined
@@ -117,10 +118,28 @@ def crossing_carriers(context: Context, traversal: Traversal, loop: Loop, turn: 
     if boundary is None:
         return found
     for carried in boundary.carried:
-        nodes = {edge.node for edge in context.machine.slot_edges(carried.value)}
-        if nodes & crossed:
+        nodes = {edge.node for edge in carried.edges}
+        if nodes & crossed and _read_first(context, carried, loop, turn, traversal):
             found.append(carried)
-    return found
+    named = [c for c in found if isinstance(c.key, str) and c.key not in {"items", "node"}]
+    return named or found
+
+
+def _read_first(context: Context, carried: Carried, loop: Loop, turn: int, traversal: Traversal) -> bool:
+    """Whether iteration ``turn`` reads the slot before it writes it."""
+    reads = context.machine.reads.get((id(carried.slots), carried.key), {})
+    moments = [index for loops, index in reads.items() if (loop, turn) in loops]
+    if not moments:
+        return carried.key == "node"
+    writes = [
+        stored.index
+        for stored in context.facts.stored
+        if stored.slots is carried.slots
+        and stored.key == carried.key
+        and stored.where.turn(loop) == turn
+        and traversal.path.implies(stored.path)
+    ]
+    return not writes or min(moments) <= min(writes)
 
 
 def _boundary(context: Context, loop: Loop, number: int) -> Boundary | None:
@@ -180,7 +199,7 @@ def _is_objective(traversal: Traversal, carriers: list[Carried], context: Contex
             continue
         chain.add(node)
         frontier.extend(edge.node for edge in node.edges)
-    held = {edge.node for carrier in carriers for edge in context.machine.slot_edges(carrier.value)}
+    held = {edge.node for carrier in carriers for edge in carrier.edges}
     return bool(chain & held)
 
 
@@ -257,7 +276,7 @@ def _after(context: Context, loop: Loop, carriers: list[Carried], traversal: Tra
     anchor = frame_statement(traversal.where, frame)
     for carrier in carriers:
         written = frame_statement(carrier.where, frame) if carrier.where is not None else None
-        if isinstance(written, ast.stmt) and isinstance(anchor, ast.stmt) and written.lineno > anchor.lineno:
+        if isinstance(written, ast.stmt) and isinstance(anchor, (ast.stmt, ast.expr)) and written.lineno > anchor.lineno:
             anchor = written
     return _insert(context, frame, anchor, carriers)
 
@@ -274,7 +293,8 @@ def _in_traversal_frame(context: Context, carriers: list[Carried], traversal: Tr
 
 def _insert(context: Context, frame: Frame, anchor: object, carriers: list[Carried]) -> Edits | None:
     source = context.source_of(frame.module.filename)
-    if source is None or not isinstance(anchor, ast.stmt):
+    statement = _statement(source, anchor)
+    if source is None or statement is None:
         return None
     lines: list[str] = []
     for carrier in carriers:
@@ -285,12 +305,16 @@ def _insert(context: Context, frame: Frame, anchor: object, carriers: list[Carri
         if code is None:
             return None
         lines.append(f"{spelled} = {code}")
-    anchor = _statement_of(source.parent, anchor)
-    return {source.filename: insert_after(source, anchor, lines)} if lines else None
+    return {source.filename: insert_after(source, statement, lines)} if lines else None
 
 
-def _statement_of(parent: object, node: ast.stmt) -> ast.stmt:
-    return node
+def _statement(source: Source | None, node: object) -> ast.stmt | None:
+    """The statement that ``node`` is or lies in."""
+    while source is not None and isinstance(node, ast.AST):
+        if isinstance(node, ast.stmt):
+            return node
+        node = source.parent(node)
+    return None
 
 
 def spelling(carrier: Carried, frame: Frame) -> str | None:
@@ -327,8 +351,8 @@ def _over_modules(context: Context, loop: Loop, carriers: list[Carried], travers
     """Detach the attribute of every sub-module of its class, for a state that modules inside a model hold."""
     frame = loop.frame
     source = context.source_of(frame.module.filename)
-    anchor = frame_statement(traversal.where, frame)
-    if source is None or not isinstance(anchor, ast.stmt):
+    anchor = _statement(source, frame_statement(traversal.where, frame))
+    if source is None or anchor is None:
         return None
     attributes: dict[tuple[str, str], object] = {}
     holders: list[dict[object, Value]] = []
@@ -398,9 +422,9 @@ def _never_traversed(context: Context) -> Iterator[Draft]:
 
 
 def _grows_untraversed(context: Context, loop: Loop, before: Carried, after: Carried) -> bool:
-    facts, machine = context.facts, context.machine
-    old = {edge.node for edge in machine.slot_edges(before.value)}
-    edges = machine.slot_edges(after.value)
+    facts = context.facts
+    old = {edge.node for edge in before.edges}
+    edges = after.edges
     below = edges_reach(edges)
     if not old & below or not all(facts.certain(edge.node) for edge in edges) or not edges:
         return False

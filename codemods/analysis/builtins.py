@@ -49,6 +49,7 @@ class Builtins(Methods):
         if kind is TupleValue:
             return [(ALWAYS, item) for item in value.items], True
         if kind is ListCell:
+            self.note_read(value.slots, "items", value)
             return list(value.slots["items"]), not value.slots["more"]
         if kind is Sequence:
             return list(value.items), value.exact

@@ -81,7 +81,9 @@ class Expressions(Builtins):
         frame: Frame | None = self.frame
         while frame is not None:
             if name in frame.slots:
-                return self.resolve(frame.slots[name])
+                value = frame.slots[name]
+                self.note_read(frame.slots, name, value)
+                return self.resolve(value)
             frame = frame.closure
         found = self.global_name(self.frame.module, name)
         if found is not MISSING:
@@ -153,6 +155,7 @@ class Expressions(Builtins):
 
     def instance_attribute(self, receiver: Instance, name: str, site: ast.AST) -> Value:
         if name in receiver.slots:
+            self.note_read(receiver.slots, name, receiver.slots[name])
             return self.resolve(receiver.slots[name])
         if name == "__class__":
             return receiver.cls
@@ -270,6 +273,7 @@ class Expressions(Builtins):
     def symbol_attribute(self, receiver: Symbol, name: str, site: ast.AST, expression: ast.expr | None) -> Value:
         slots = self.symbol_slots.get(receiver.key)
         if slots is not None and name in slots:
+            self.note_read(slots, name, slots[name])
             return self.resolve(slots[name])
         if receiver.node is not None:
             if name == "data":
@@ -744,6 +748,7 @@ class Expressions(Builtins):
         if kind is TupleValue:
             return self.select_from([(ALWAYS, v) for v in container.items], False, index)
         if kind is ListCell:
+            self.note_read(container.slots, "items", container)
             return self.select_from(container.slots["items"], container.slots["more"], index)
         if kind is Sequence:
             return self.select_from(container.items, not container.exact, index)
@@ -815,6 +820,7 @@ class Expressions(Builtins):
     def select_key(self, table: DictCell, key: Value, site: ast.AST) -> Value:
         if plain(key):
             if ("key", key) in table.slots:
+                self.note_read(table.slots, ("key", key), table)
                 return self.resolve(table.slots["key", key])
             if table.factory is not None:
                 value = self.call_value(table.factory, [], {}, site)
@@ -969,6 +975,7 @@ class Expressions(Builtins):
         if depth == 0:
             scope = Frame(self.frame.function, self.frame.module, self.frame, self.frame.caller, self.frame.call)
             scope.depth = self.frame.depth
+            scope.scope_of = self.frame
             scope.statement = self.frame.statement
             scope.arguments = self.frame.arguments
             scope.caller_loops = self.frame.caller_loops

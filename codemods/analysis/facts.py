@@ -180,13 +180,15 @@ class Facts:
 
 def frame_statement(where: Where, frame: Frame) -> object | None:
     """The statement of ``frame`` that was running at ``where``, in it or in something that it called."""
-    if where.frame is frame:
-        return where.node
-    current = where.frame
+    current: Frame | None = where.frame
+    node: object = where.node
     while current is not None:
-        if current.caller is frame:
-            return current.caller_statement
-        current = current.caller  # type: ignore[assignment]
+        if current is frame:
+            return node
+        if current.scope_of is not None:
+            current = current.scope_of
+        else:
+            node, current = current.caller_statement, current.caller
     return None
 
 

@@ -222,6 +222,13 @@ class Functions(Modules):
         for index, operand in enumerate(arguments):
             if isinstance(operand.expression, ast.Starred):
                 unknown_rest = True
+                items, _ = self.elements(operand.value, operand.expression)
+                for position, name in enumerate(names[index:]):
+                    if items and name not in slots:
+                        slots[name] = items[min(position, len(items) - 1)][1]
+                rest += items[max(0, len(names) - index) :]  # type: ignore[arg-type]
+                continue
+            if unknown_rest:
                 continue
             if index < len(names):
                 slots[names[index]] = operand.value

@@ -222,6 +222,11 @@ class Worth:
                 if name not in reaching and mentioned & reaching:
                     reaching.add(name)
                     changed = True
+        if not reaching:
+            reaching = {node.name for node, _ in functions_of(tree) if feeds_back(node)}
+            for name, mentioned in names.items():
+                if mentioned & reaching:
+                    reaching = reaching | {name}
         self._mentioned = {m for name, others in names.items() for m in others if m != name}
         self.candidates = sorted(
             ((n, node, o) for n, node, o in functions if n in reaching and not n.startswith("__")),
@@ -264,6 +269,20 @@ def mentions(function: ast.AST) -> tuple[set[str], bool]:
             if word in TRIGGERS:
                 triggered = True
     return names, triggered
+
+
+def feeds_back(function: ast.AST) -> bool:
+    """Whether a loop of the function gives a call what the same call gave back an iteration before."""
+    for loop in ast.walk(function):
+        if not isinstance(loop, (ast.For, ast.While)):
+            continue
+        for statement in ast.walk(loop):
+            if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
+                targets = {n.id for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+                given = {n.id for a in statement.value.args for n in ast.walk(a) if isinstance(n, ast.Name)}
+                if targets & given and len(targets) > 1:
+                    return True
+    return False
 
 
 def definitions(body: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -57,6 +57,8 @@ class Machine:
         self.budget = budget
         self.serial = 0
         self.symbol_slots: dict[Hashable, Slots] = {}
+        self.reads: dict[tuple[int, Hashable], dict[tuple[Turn, ...], int]] = {}
+        """For each slot, the first moment (an index of the tape) at which each iteration read it."""
 
     # -- places and names ------------------------------------------------------------------------------------------
 
@@ -77,6 +79,11 @@ class Machine:
         statement = self.frame.statement
         where = Where(statement, self.frame, self.loops) if statement is not None else None
         self.heap.write(slots, key, value, where)
+
+    def note_read(self, slots: Slots, key: Hashable, value: Value) -> None:
+        """Note that something that may carry a graph is read."""
+        if self.loops and type(value) in CARRYING:
+            self.reads.setdefault((id(slots), key), {}).setdefault(self.loops, len(self.tape.events))
 
     def note_store(self, slots: Slots, key: Hashable, value: Value, source: ast.expr | None) -> None:
         """Note an assignment of something that may carry a graph."""

@@ -551,7 +551,7 @@ class Statements(Expressions):
             edges = self.slot_edges(value)
             if edges:
                 last = next(e for e in reversed(self.heap.trail) if e.slots is entry.slots and e.key == entry.key)
-                carried.append(Carried(entry.slots, entry.key, value, entry.old, last.where))
+                carried.append(Carried(entry.slots, entry.key, value, entry.old, last.where, edges))
         self.tape.add(Boundary(self.tape.next_index, self.where(loop.statement), self.path, loop, number, tuple(carried)))
 
     def slot_edges(self, value: Any) -> tuple[Edge, ...]:

@@ -245,6 +245,8 @@ class Carried(NamedTuple):
     value: Value
     before: Value
     where: Where
+    edges: tuple[Edge, ...]
+    """What it pointed at then: the value itself may have changed in place since."""
 
 
 @dataclass(eq=False, slots=True)

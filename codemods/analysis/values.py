@@ -189,6 +189,7 @@ class Frame:
         "globals_declared",
         "module",
         "returned",
+        "scope_of",
         "slots",
         "statement",
         "yielded",
@@ -216,6 +217,8 @@ class Frame:
         self.globals_declared: set[str] = set()
         self.yielded: list[tuple[Guard, Value]] | None = None
         self.returned: bool = False
+        self.scope_of: Frame | None = None
+        """The frame that a comprehension's own scope belongs to."""
 
 
 @dataclass(eq=False, slots=True)

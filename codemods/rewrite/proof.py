@@ -42,7 +42,8 @@ def portray(run: Run, locate: Locate) -> Portrait:
             portrait.traversals.append((event, reached))
         elif kind is Step:
             applied = {
-                ("leaf", names.get(leaf)): (leaf, [t for _, t in gradients]) for leaf, gradients in event.applied.items()
+                ("leaf", names.get(leaf)): (leaf, [t for _, t in gradients])
+                for leaf, gradients in event.applied.items()
             }
             portrait.applied.append((event, applied))
         elif kind in (Misuse, Unused, Flat):
@@ -64,16 +65,16 @@ def _leaf_names(run: Run, locate: Locate) -> dict[Node, tuple[object, ...]]:
     return names
 
 
-def objection(
-    before: Iterable[tuple[Run, Portrait]], after: dict[str, Portrait], allowance: Allowance
-) -> str | None:
+def objection(before: Iterable[tuple[Run, Portrait]], after: dict[str, Portrait], allowance: Allowance) -> str | None:
     """Why the repair must not be made, in words for people who mend gradmend; None where it is proved."""
     for run, old in before:
         new = after.get(run.entry)
         if new is None:
             return f"{run.entry} is not entered any more"
         if new.failures - old.failures:
-            return f"{run.entry}: an operation would fail that did not: {sorted(map(str, new.failures - old.failures))[0]}"
+            return (
+                f"{run.entry}: an operation would fail that did not: {sorted(map(str, new.failures - old.failures))[0]}"
+            )
         if len(old.traversals) != len(new.traversals) or len(old.applied) != len(new.applied):
             return f"{run.entry}: other traversals or steps than before"
         order = {event: index for index, (event, _) in enumerate(old.traversals)}
@@ -97,17 +98,30 @@ def _compare(
     allowance: Allowance,
     facts: Facts,
 ) -> str | None:
+    known: dict[Node, bool] = {}
     for key in reached.keys() - now.keys():
         node = reached[key]
         if node.kind == "leaf":
             continue
-        if allowance.lost is None or not allowance.lost(node, traversal):
+        if not _may_be_lost(node, traversal, allowance, known):
             return f"a traversal no longer reaches {node}"
     if not allowance.gained:
         for key in now.keys() - reached.keys():
             if now[key].kind != "leaf":
                 return f"a traversal reaches {now[key]} now"
     return None
+
+
+def _may_be_lost(node: Node, traversal: Traversal, allowance: Allowance, known: dict[Node, bool]) -> bool:
+    """Whether ``node`` may vanish: the repair means it to, or all that it hangs on may."""
+    if allowance.lost is None:
+        return False
+    if allowance.lost(node, traversal):
+        return True
+    if node not in known:
+        inner = node.kind != "leaf" and bool(node.edges)
+        known[node] = inner and all(_may_be_lost(edge.node, traversal, allowance, known) for edge in node.edges)
+    return known[node]
 
 
 def _compare_steps(

@@ -75,7 +75,7 @@ def move_statements(
         lines.extend(_text_of(source, statement, comments))
     removal = _remove(source, runs, comments)
     insert = _insert_before if before is not None else _insert_after
-    return (*removal, *insert(source, target, lines))
+    return _merged(source, removal, insert(source, target, lines))
 
 
 def _insert_before(source: Source, statement: ast.stmt, lines: Sequence[Line]) -> tuple[TextEdit, ...]:
@@ -136,6 +136,27 @@ def _remove(source: Source, runs: _Runs, comments: dict[int, int]) -> tuple[Text
                 edits.append(_edit(source, start, end, ""))
                 continue
             edits.extend(_remove_from_line(source, block, last, members))
+    return tuple(edits)
+
+
+def _merged(source: Source, removal: Sequence[TextEdit], insertion: Sequence[TextEdit]) -> tuple[TextEdit, ...]:
+    """Both together, also where the row goes behind which the new rows come: the last of a loop moved out of it."""
+    text = source.text
+    edits = list(removal)
+    for new in insertion:
+        place = source.table.offset(new.span.row, new.span.column)
+        for index, gone in enumerate(edits):
+            start, end = source.table.offsets(gone.span)
+            ends_file = place == end == len(text) and not text.endswith("\n")
+            if (
+                not gone.content
+                and new.content.startswith("\n")
+                and (start < place < end or (ends_file and start < end))
+            ):
+                edits[index] = TextEdit(gone.span, new.content[1:] + text[place:end])
+                break
+        else:
+            edits.append(new)
     return tuple(edits)
 
 

@@ -72,7 +72,12 @@ def rewrite(text: str, edits: Iterable[TextEdit]) -> str:
         raise RewriteError("the source is nested too deeply for libcst") from None
     if choices is None:
         return parse(_changed(text, 0, changes)).code
-    return module.visit(_Replacer({id(choice.candidate.node): choice.replacement for choice in choices})).code
+    replacer = _Replacer({id(choice.candidate.node): choice.replacement for choice in choices})
+    try:
+        return module.visit(replacer).code
+    except (libcst.CSTValidationError, libcst.CSTLogicError):
+        # An expression that may not stand where the old one stood without white space or parentheses around it.
+        return parse(_changed(text, 0, changes)).code
 
 
 def parse(text: str) -> libcst.Module:
@@ -151,11 +156,12 @@ class _Chooser:
             if not start <= change.start <= change.end <= end:
                 continue
             yield from self._candidates(child, change, indentation)
-            if isinstance(child, libcst.BaseExpression) or (is_block and isinstance(child, _Statement)):
+            is_whole = isinstance(child, libcst.BaseExpression) and not isinstance(node, libcst.ConcatenatedString)
+            if is_whole or (is_block and isinstance(child, _Statement)):
                 yield _Candidate(child, start, end, indentation)
 
     def _children_near(self, node: libcst.CSTNode, change: _Change) -> Sequence[libcst.CSTNode]:
-        """The children of ``node`` that may hold the edit; of the many statements of a long block only the near ones."""
+        """The children of ``node`` that may hold the edit: of the many statements of a block only the near ones."""
         if not isinstance(node, libcst.Module | libcst.IndentedBlock):
             return node.children
         row = self._table.position(change.start)[0]
@@ -212,7 +218,7 @@ class _Chooser:
         return None if body is None else libcst.FlattenSentinel(body)
 
     def _block(self, code: str, indentation: str) -> Sequence[_Statement] | None:
-        """The statements of the rows ``code`` of a block; None if it does not parse or leaves comments behind the last one."""
+        """The statements of the rows ``code`` of a block; None if they do not parse or end in a comment of their own."""
         # Comments before the first statement of a module or block belong to the header, hence the pass.
         head = f"if 1:\n{indentation}pass\n" if indentation else "pass\n"
         try:
