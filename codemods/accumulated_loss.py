@@ -66,9 +66,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-from .analysis.facts import LINEAR, edges_reach, frames_of
-from .analysis.tape import Boundary, Carried, Edge, Loop, Node, Stored
+from .analysis.facts import LINEAR, Facts, edges_reach, frames_of
+from .analysis.tape import Boundary, Carried, Edge, Loop, Node, Refreed, Stored
 from .analysis.values import Frame, Phi, Symbol, Tensor, Value
 from .carried_hidden_state import describe
 from .draft import Allowance, Context, Draft, Edits, Plan, Rule, combined
@@ -93,7 +94,7 @@ def find(context: Context) -> Iterator[Draft]:
             if before is None:
                 continue
             grown = _growth(context, boundary.loop, boundary.number, before, carried)
-            if grown:
+            if grown is not None:
                 draft = _draft(context, boundary, carried, grown)
                 if draft is not None:
                     yield draft
@@ -106,54 +107,80 @@ def _previous(boundaries: list[Boundary], boundary: Boundary) -> Boundary | None
     return None
 
 
-def _growth(context: Context, loop: Loop, turn: int, before: Carried, after: Carried) -> set[Node]:
-    """The nodes of iteration ``turn`` that the slot adds to those of the iterations before; empty where it does not
-    accumulate, or where what it holds is back-propagated or may be."""
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """What one iteration adds to a slot: the nodes added, and the additions that add them."""
+
+    added: frozenset[Node]
+    totals: frozenset[Node]
+    twice: Refreed | None = None
+    """Set where the total is back-propagated although its parts have been."""
+
+
+def _growth(context: Context, loop: Loop, turn: int, before: Carried, after: Carried) -> Growth | None:
+    """What iteration ``turn`` adds to what the slot held before; None where it does not accumulate, or where what it
+    holds is back-propagated or may be."""
     facts = context.facts
-    edges = after.edges
     old = {edge.node for edge in before.edges}
     container = isinstance(after.value, tuple)
     if container:
-        new = {edge.node for edge in edges} - old
-        kept = {edge.node for edge in edges} & old
-        added = {node for node in new if node.where.turn(loop) == turn}
+        held = {edge.node for edge in after.edges}
+        kept = held & old
+        added = {node for node in held - old if node.where.turn(loop) == turn}
         totals: set[Node] = set()
     else:
-        chain = _chain(edges, loop, turn)
-        kept = {edge.node for node in chain for edge in node.edges} & old
-        kept |= {edge.node for edge in edges} & old
-        totals = chain
+        totals = _chain(after.edges, old, loop, turn)
+        kept = {edge.node for node in totals for edge in node.edges} & old
         added = {
             edge.node
-            for node in chain
+            for node in totals
             for edge in node.edges
-            if edge.node not in chain and edge.node not in old and edge.node.where.turn(loop) == turn
+            if edge.node not in totals and edge.node not in old and edge.node.where.turn(loop) == turn
         }
-    if not kept or not added or not any(facts.certain(node) for node in added):
-        return set()
-    if _traversed_later(context, loop, turn, totals, added | kept, container):
-        return set()
-    return added
+    if not kept or not added or not any(facts.certain(node) for node in added) or _in_forward(context, loop):
+        return None
+    growth = Growth(frozenset(added), frozenset(totals))
+    if _traversed_later(context, loop, growth, kept, container):
+        twice = _back_propagated_twice(context, growth)
+        return replace(growth, twice=twice) if twice is not None else None
+    return growth
 
 
-def _chain(edges: tuple[Edge, ...], loop: Loop, turn: int) -> set[Node]:
-    """The additions of iteration ``turn`` at the top of a running total."""
+def _chain(edges: tuple[Edge, ...], old: set[Node], loop: Loop, turn: int) -> set[Node]:
+    """The additions of iteration ``turn`` between a running total and what it was an iteration before."""
     chain: set[Node] = set()
-    stack = [edge.node for edge in edges]
-    while stack:
-        node = stack.pop()
-        if node in chain or node.operation not in LINEAR or node.where.turn(loop) != turn:
-            continue
-        chain.add(node)
-        stack.extend(edge.node for edge in node.edges)
+
+    def leads(node: Node) -> bool:
+        if node in chain:
+            return True
+        if node.operation not in LINEAR or node.operation == "merge" or node.where.turn(loop) != turn:
+            return False
+        if any([edge.node in old or leads(edge.node) for edge in node.edges]):
+            chain.add(node)
+            return True
+        return False
+
+    for edge in edges:
+        node = edge.node
+        for inner in node.edges if node.operation == "merge" else (edge,):
+            leads(inner.node)
     return chain
 
 
-def _traversed_later(
-    context: Context, loop: Loop, turn: int, totals: set[Node], parts: set[Node], container: bool
-) -> bool:
+def _in_forward(context: Context, loop: Loop) -> bool:
+    """Whether the loop runs inside a module's forward pass: over layers or time steps, not over batches."""
+    frame: Frame | None = loop.frame
+    while frame is not None:
+        if frame.function is not None and frame.function.name in {"forward", "__call__"}:
+            return not any(t.where.turn(loop) is not None for t in context.facts.traversals)
+        frame = frame.scope_of or frame.caller
+    return False
+
+
+def _traversed_later(context: Context, loop: Loop, growth: Growth, kept: set[Node], container: bool) -> bool:
     """Whether what has been accumulated is back-propagated, or may be where it cannot be seen."""
     facts = context.facts
+    totals, parts = growth.totals, growth.added | kept
     if any(node in facts.reached_by for node in totals):
         return True
     for node in parts:
@@ -161,17 +188,36 @@ def _traversed_later(
         for traversal in facts.reached_by.get(node, ()):
             if traversal.where.turn(loop) != own:
                 return True
-    spent = all(_spent(context, node) for node in parts)
-    if spent:
+    if all(_spent(context, node) for node in parts):
         return False
     watched = totals | parts
+    if any({edge.node for edge in cut.edges} & _users(facts, watched) for cut in context.facts.tape.cuts):
+        return True
     for escape in facts.escapes:
         nodes = {edge.node for edge in escape.edges}
         if nodes & totals or (nodes & parts and (container or escape.how == "return") and len(nodes & parts) > 1):
             return True
         if escape.how == "return" and nodes & watched:
             return True
-    return _may_be_used_elsewhere(context, parts)
+    return "." in facts.run.entry
+
+
+def _users(facts: Facts, nodes: set[Node]) -> set[Node]:
+    """Values that collect several of ``nodes``: a stack or sum of a list."""
+    return {
+        edge.node
+        for cut in facts.tape.cuts
+        for edge in cut.edges
+        if edge.node not in nodes and len({inner.node for inner in edge.node.edges} & nodes) > 1
+    }
+
+
+def _back_propagated_twice(context: Context, growth: Growth) -> Refreed | None:
+    """The failure of a total's own traversal where every part has been traversed already."""
+    for event in context.facts.refreed:
+        if growth.totals & event.traversal.reached.keys() and all(_spent(context, node) for node in growth.added):
+            return event
+    return None
 
 
 def _spent(context: Context, node: Node) -> bool:
@@ -180,16 +226,11 @@ def _spent(context: Context, node: Node) -> bool:
     return any(one.saves is True and one.freed for one in below)
 
 
-def _may_be_used_elsewhere(context: Context, parts: set[Node]) -> bool:
-    """Whether methods that this run did not enter may still back-propagate what an object holds."""
-    return "." in context.facts.run.entry
-
-
-def _draft(context: Context, boundary: Boundary, carried: Carried, grown: set[Node]) -> Draft | None:
-    facts = context.facts
+def _draft(context: Context, boundary: Boundary, carried: Carried, growth: Growth) -> Draft | None:
+    grown = growth.added
     writes = _writes(context, boundary.loop, carried)
     if not writes:
-        return None
+        return _in_place_draft(context, boundary, carried, growth) if carried.key == "node" else None
     last = writes[-1]
     name = describe(carried.key)
     spent = any(_spent(context, node) for node in grown)
@@ -210,9 +251,18 @@ def _draft(context: Context, boundary: Boundary, carried: Carried, grown: set[No
         ],
         explains=False,
     )
-    numbers = lambda: _plan(context, writes, carried, grown, ".item()")  # noqa: E731
-    tensors = lambda: _plan(context, writes, carried, grown, ".detach()")  # noqa: E731
-    outside = lambda: _at_calls(context, writes, grown)  # noqa: E731
+    if growth.twice is not None:
+        draft.message = (
+            f"{name} is back-propagated although each of its parts has been: only one of the two can be meant"
+        )
+        draft.severity = Severity.ERROR
+        draft.places.append((Role.FREED, growth.twice.earlier.where, "each part is back-propagated here"))
+        draft.places.append((Role.REACHED, growth.twice.traversal.where, "and all of them again here"))
+        draft.traversal, draft.explains = growth.twice.traversal, True
+        return draft
+    numbers = lambda: _plan(context, writes, growth, ".item()")  # noqa: E731
+    tensors = lambda: _plan(context, writes, growth, ".detach()")  # noqa: E731
+    outside = lambda: _at_calls(context, writes, growth)  # noqa: E731
     if _wants_number(context, carried, writes):
         draft.plans.append(Plan(Safety.SAFE, "Accumulate the number with `.item()`", numbers, Allowance()))
     draft.plans.append(Plan(Safety.SAFE, "Accumulate the value with `.detach()`", tensors, Allowance()))
@@ -246,47 +296,102 @@ def _wants_number(context: Context, carried: Carried, writes: list[Stored]) -> b
     return all(isinstance(w.value, Tensor) and w.value.scalar for w in writes)
 
 
-def _plan(
-    context: Context, writes: list[Stored], carried: Carried, grown: set[Node], call: str
-) -> Edits | None:
+def _plan(context: Context, writes: list[Stored], growth: Growth, call: str) -> Edits | None:
     """Cut what every store adds, in the expression that is stored."""
-    return combined(_cut_store(context, stored, carried, grown, call) for stored in writes)
+    return combined(_cut_store(context, stored, growth, call) for stored in writes)
 
 
-def _cut_store(
-    context: Context, stored: Stored, carried: Carried, grown: set[Node], call: str
-) -> Edits | None:
+def _cut_store(context: Context, stored: Stored, growth: Growth, call: str) -> Edits | None:
     source = context.source_of(context.filename(stored.where))
-    if source is None or stored.source is None:
+    if source is None:
         return None
-    value = stored.value
-    if isinstance(stored.where.node, ast.AugAssign):
-        value = _added(context, stored)
-    if call == ".detach()" or not isinstance(value, Tensor):
-        edits = detach_expression(context.machine, source, stored.source, value)
-    else:
-        edits = detach_expression(context.machine, source, stored.source, value, call)
+    terms = _terms(context, stored.value, growth)
+    if terms:
+        parts = [detach_expression(context.machine, source, e, v, call) for e, v in terms]
+        if any(part is None for part in parts):
+            return None
+        return {source.filename: tuple(edit for part in parts if part for edit in part)}
+    if stored.source is None or isinstance(stored.where.node, ast.AugAssign):
+        return None
+    shape = ".detach()" if not isinstance(stored.value, Tensor) else call
+    edits = detach_expression(context.machine, source, stored.source, stored.value, shape)
     return {source.filename: edits} if edits else None
 
 
-def _added(context: Context, stored: Stored) -> Value:
-    """What ``x += expression`` adds: the operand of the addition that the expression gave."""
-    for edge in context.machine.edges_of(stored.value):
-        for operand in edge.node.operands:
-            if operand.expression is stored.source:
-                return operand.value
-    return stored.value
+def _terms(context: Context, value: Value, growth: Growth) -> list[tuple[ast.expr, Value]]:
+    """The operands of the additions in ``value`` that bring in an iteration's graph, as the source spells them."""
+    found: dict[ast.expr, Value] = {}
+    stack = [edge.node for edge in context.machine.edges_of(value)]
+    seen: set[Node] = set()
+    while stack:
+        node = stack.pop()
+        if node in seen or node.operation not in LINEAR:
+            continue
+        seen.add(node)
+        own = [o for o in node.operands if o.expression is not None and context.machine.edges_of(o.value)]
+        total = [o for o in own if _is_total(context, o.value, growth, node)]
+        if not total:
+            continue
+        for operand in own:
+            nodes = {edge.node for edge in context.machine.edges_of(operand.value)}
+            if operand in total:
+                stack += nodes
+            elif operand.expression is not None:
+                found[operand.expression] = operand.value
+    return list(found.items())
 
 
-def _at_calls(context: Context, writes: list[Stored], grown: set[Node]) -> Edits | None:
+def _is_total(context: Context, value: Value, growth: Growth, addition: Node) -> bool:
+    """Whether an operand is the running total itself, as it was an iteration before or within this one."""
+    places = {(node.where.node, node.operation) for node in growth.totals}
+    for edge in context.machine.edges_of(value):
+        if edge.node in growth.totals or (edge.node.where.node, edge.node.operation) in places:
+            return True
+    held = value.slots.get("node") if isinstance(value, Tensor) else None
+    return isinstance(held, Node) and held in growth.totals
+
+
+def _in_place_draft(context: Context, boundary: Boundary, carried: Carried, growth: Growth) -> Draft | None:
+    """The draft for a buffer that in-place methods fill: ``running.mul_(…).add_(…)``."""
+    additions = [node for node in growth.totals if any(edge.node in growth.added for edge in node.edges)]
+    if not additions:
+        return None
+    first = min(additions, key=_position)
+    where = first.where
+
+    def build() -> Edits | None:
+        parts: list[Edits | None] = []
+        for node in additions:
+            source = context.source_of(context.filename(node.where))
+            for operand in node.operands:
+                nodes = {edge.node for edge in context.machine.edges_of(operand.value)}
+                if operand.expression is None or not nodes & growth.added or source is None:
+                    continue
+                edits = detach_expression(context.machine, source, operand.expression, operand.value)
+                parts.append({source.filename: edits} if edits else None)
+        return combined(parts) if parts else None
+
+    return Draft(
+        RULE,
+        "a buffer that is updated in place keeps the graph of every iteration although nothing back-propagates it",
+        Severity.WARNING,
+        where.node,
+        context.filename(where),
+        [(Role.RECORDED, where, "every iteration adds its graph here")],
+        [Plan(Safety.SAFE, "Update the buffer with the value, by `.detach()`", build, Allowance())],
+        explains=False,
+    )
+
+
+def _at_calls(context: Context, writes: list[Stored], growth: Growth) -> Edits | None:
     """Cut the argument with which the graph comes into the function that stores it, at the nearest caller that can."""
     parts: list[Edits | None] = []
     for stored in writes:
-        parts.append(_at_call(context, stored, grown))
+        parts.append(_at_call(context, stored, growth))
     return combined(parts)
 
 
-def _at_call(context: Context, stored: Stored, grown: set[Node]) -> Edits | None:
+def _at_call(context: Context, stored: Stored, growth: Growth) -> Edits | None:
     for frame in frames_of(stored.where):
         if frame.caller is None:
             return None
@@ -294,7 +399,7 @@ def _at_call(context: Context, stored: Stored, grown: set[Node]) -> Edits | None
             if operand.expression is None or isinstance(operand.expression, ast.Starred):
                 continue
             below = edges_reach(context.machine.edges_of(operand.value))
-            if not below & grown:
+            if not below & growth.added:
                 continue
             edits = _cut_argument(context, frame, operand.expression, operand.value)
             if edits is not None:

@@ -244,7 +244,9 @@ class Library(Functions):
             cuts = self.cuts_of(receiver)
             if bare in {"detach", "numpy", "data"}:
                 if edges:
-                    cuts = cuts | {Cut("detach" if bare == "detach" else "data", self.where(call), edges, None)}
+                    cut = Cut("detach" if bare == "detach" else "data", self.where(call), edges, None)
+                    self.tape.cuts.append(cut)
+                    cuts = cuts | {cut}
                 if type(receiver) is Tensor:
                     result.scalar = receiver.scalar
                     if bare == "detach":

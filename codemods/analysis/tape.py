@@ -298,6 +298,8 @@ class Tape:
     def __init__(self, leaves: dict[Hashable, Node] | None = None) -> None:
         self.events: list[Any] = []
         self.leaves: dict[Hashable, Node] = dict(leaves or {})
+        self.cuts: list[Cut] = []
+        """Where values were detached."""
 
     def add(self, event: Any) -> None:
         self.events.append(event)
