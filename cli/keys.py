@@ -7,6 +7,7 @@ and for a line of text it is as it was before. Ctrl-C stays a signal.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -35,14 +36,20 @@ class Keys:
     def __init__(self, lines: bool = False) -> None:
         self._lines = lines
         self._before: Any = None
+        self._on_continue: Any = None
 
     def __enter__(self) -> Keys:
         if not self._lines:
             self._single()
+            if hasattr(signal, "SIGCONT"):
+                # Whoever stopped us with Ctrl-Z has had the terminal in the meantime.
+                self._on_continue = signal.signal(signal.SIGCONT, lambda *_: self._single_again())
         return self
 
     def __exit__(self, *_: object) -> None:
         self._cooked()
+        if self._on_continue is not None:
+            signal.signal(signal.SIGCONT, self._on_continue)
 
     def read(self) -> str:
         """The next key's name. Raises KeyboardInterrupt."""
@@ -82,6 +89,14 @@ class Keys:
         with suppress(termios.error):
             self._before = termios.tcgetattr(handle)
             tty.setcbreak(handle, termios.TCSADRAIN)
+
+    def _single_again(self) -> None:
+        if self._before is not None:
+            import termios
+            import tty
+
+            with suppress(termios.error):
+                tty.setcbreak(sys.stdin.fileno(), termios.TCSADRAIN)
 
     def _cooked(self) -> None:
         if self._before is not None:

@@ -82,7 +82,10 @@ class Questions:
         elif key == "e":
             self._edit(finding)
         elif key == "s":
-            self._suppress(finding)
+            try:
+                self._suppress(finding)
+            except RefusedError as refusal:
+                self._tell(f"Not suppressed: {refusal}")
         elif key == "u":
             if not self._review.undo():
                 self._tell("Nothing to undo in this file.")
@@ -165,12 +168,13 @@ def _is_alike(finding: Finding, code: str, unsafe: bool) -> bool:
 
 
 def _lines_replaced(path: str, cell: int, lines: list[str], start: int, stop: int, new: list[str]) -> Edit:
+    """The edit that puts ``new`` in the place of the lines from ``start`` (from 0) to before ``stop``."""
     if stop < len(lines):
         span, content = Span(start + 1, 1, stop + 1, 1), "".join(f"{line}\n" for line in new)
-    elif start > 0:
-        # At the end of the cell: from the end of the line before, since no line end follows.
+    elif start == 0 or (start < stop and new):
+        span, content = Span(start + 1, 1, stop, len(lines[stop - 1]) + 1), "\n".join(new)
+    else:
+        # Nothing follows whose line end could serve: from the end of the line before.
         span = Span(start, len(lines[start - 1]) + 1, stop, len(lines[stop - 1]) + 1)
         content = "".join(f"\n{line}" for line in new)
-    else:
-        span, content = Span(1, 1, stop, len(lines[stop - 1]) + 1), "\n".join(new)
     return Edit(path, span, content, cell)

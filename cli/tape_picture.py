@@ -1,8 +1,10 @@
 """The tape picture: what is recorded, freed and reached again, in the order in which it happens.
 
-first pass    line 11  records  o--.  out, hidden = model(batch, hidden)
-              line 14  frees    x  |  loss.backward()
-next pass     line 14  reaches  !--'  loss.backward()
+    iteration 1  line 11  records  o--.  out, hidden = model(batch, hidden)
+                 line 14  frees    x  |  loss.backward()
+    iteration 2  line 14  reaches  !--'  loss.backward()
+
+The line at the right is the graph that lives from its first row to its last.
 """
 
 from __future__ import annotations
@@ -20,79 +22,95 @@ if TYPE_CHECKING:
 
 ORDER = {"recorded": 0, "freed": 1, "reached": 2}
 VERBS = {"recorded": "records", "freed": "frees", "reached": "reaches"}
-COLOURS = {"recorded": "green", "freed": "yellow", "reached": "red"}
+COLOURS = {"records": "green", "frees": "yellow", "reaches": "red", "keeps": "red"}
+ACROSS_ITERATIONS = "GM1"
+"""The rules about what goes from one iteration into the next."""
+BEFORE_THE_LOOP = "GM103"
+LEAST_SOURCE = 12
+"""Columns; where there is less room for it the source is left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """What the picture is drawn with."""
+    """What the picture is drawn with: a node of the tape, one that is freed, a walk into it, and the lines."""
 
-    recorded: str
-    freed: str
-    reached: str
-    line: str
-    turn: str
-    down: str
-    back: str
+    records: str
+    frees: str
+    reaches: str
+    keeps: str
+    start: str
+    along: str
+    joins: str
+    end: str
     cut: str
 
 
-DRAWN = Signs("●", "○", "✗", "─", "┐", "│", "┘", "…")
-TYPED = Signs("o", "x", "!", "-", ".", "|", "'", "...")
+DRAWN = Signs("●", "○", "✗", "●", "──┐", "  │", "──┤", "──┘", "…")
+TYPED = Signs("o", "x", "!", "o", "--.", "  |", "--|", "--'", "...")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One row."""
+
+    when: str
+    verb: str
+    place: Place
 
 
 def picture(finding: Finding, texts: Texts, paint: Paint, width: int, drawn: bool = True) -> Iterator[str]:
     """The lines of the picture, each with its end; none where the finding has fewer than two places."""
-    places = sorted(finding.places, key=lambda place: ORDER[place.role.value])
-    if len(places) < 2:
+    events = _events(finding)
+    if len(events) < 2:
         return
     signs = DRAWN if drawn else TYPED
-    passes = _passes(places)
-    lines = [f"line {place.span.row}" for place in places]
-    head, number = max(map(len, passes)), max(map(len, lines))
-    last = len(places) - 1
-    for index, place in enumerate(places):
-        role = place.role.value
-        shown = passes[index] if index == 0 or passes[index] != passes[index - 1] else ""
-        if index == 0:
-            rail = signs.line * 2 + signs.turn
-        elif index == last:
-            rail = signs.line * 2 + signs.back
-        else:
-            rail = "  " + signs.down
-        left = f"{shown:<{head}}  {lines[index]:<{number}}  "
-        drawing = f"{VERBS[role]:<7}  {getattr(signs, role)}{rail}"
+    whens = [event.when for event in events]
+    heads = ["" if index and when == whens[index - 1] else when for index, when in enumerate(whens)]
+    numbers = [f"line {event.place.span.row}" for event in events]
+    head, number = max(map(len, heads)), max(map(len, numbers))
+    for index, event in enumerate(events):
+        left = f"{heads[index]:<{head}}  {numbers[index]:<{number}}  "
+        drawing = f"{event.verb:<7}  {getattr(signs, event.verb)}{_rail(events, index, signs)}"
         room = width - len(left) - len(drawing) - 2
-        source = printable(_source(place, texts)) if room >= 12 else ""
-        if len(source) > room:
+        source = _source(event.place, texts) if room >= LEAST_SOURCE else ""
+        if source and len(source) > room:
             source = source[: room - len(signs.cut)] + signs.cut
-        yield f"{paint(left, dim=True)}{paint(drawing, COLOURS[role])}  {source}".rstrip() + "\n"
+        yield f"{paint(left, dim=True)}{paint(drawing, COLOURS[event.verb])}  {source}".rstrip() + "\n"
 
 
 def in_words(finding: Finding) -> Iterator[str]:
     """The same for a reader who is read to: one sentence a place."""
-    places = sorted(finding.places, key=lambda place: ORDER[place.role.value])
-    for when, place in zip(_passes(places), places, strict=True):
+    for event in _events(finding):
+        place = event.place
         cell = f"cell {place.cell}, " if place.cell is not None else ""
-        elsewhere = f" of {place.filename}" if place.filename != finding.filename else ""
-        yield f"{when.capitalize()}: {cell}line {place.span.row}{elsewhere} {VERBS[place.role.value]}: {place.label}.\n"
+        elsewhere = f" of {printable(place.filename)}" if place.filename != finding.filename else ""
+        where = f"{cell}line {place.span.row}{elsewhere}"
+        yield f"{event.when.capitalize()}: {where} {event.verb}: {printable(place.label)}.\n"
 
 
-def _passes(places: list[Place]) -> list[str]:
-    """Which pass of the loop each place belongs to.
+def _events(finding: Finding) -> list[Event]:
+    places = sorted(finding.places, key=lambda place: ORDER[place.role.value])
+    roles = {place.role.value for place in places}
+    if not finding.code.startswith(ACROSS_ITERATIONS):
+        whens = ["first", *["then"] * (len(places) - 1)]
+        return [Event(when, VERBS[place.role.value], place) for when, place in zip(whens, places, strict=False)]
+    if roles == {"recorded", "reached"}:
+        # Nothing is freed: each iteration adds its graph to those that are kept.
+        verbs = {"recorded": "records", "reached": "keeps"}
+        return [Event(f"iteration {turn}", verbs[place.role.value], place) for turn in (1, 2) for place in places]
+    first = "before" if finding.code == BEFORE_THE_LOOP else "iteration 1"
+    whens_of = {"recorded": first, "freed": "iteration 1", "reached": "iteration 2"}
+    return [Event(whens_of[place.role.value], VERBS[place.role.value], place) for place in places]
 
-    What is reached at or above the line that frees can be so only on a later pass; below it, on the same.
-    """
-    freed = [place for place in places if place.role.value == "freed"]
-    names = []
-    for place in places:
-        again = place.role.value == "reached" and any(
-            (place.filename, place.cell) == (other.filename, other.cell) and place.span <= other.span for other in freed
-        )
-        names.append("next pass" if again else "first pass")
-    return names if "next pass" in names else ["first", *["then"] * (len(names) - 1)]
+
+def _rail(events: list[Event], index: int, signs: Signs) -> str:
+    if index == 0:
+        return signs.start
+    if index == len(events) - 1:
+        return signs.end
+    return signs.joins if events[index].verb == "records" else signs.along
 
 
 def _source(place: Place, texts: Texts) -> str:
     lines = texts.lines(place.filename, place.cell)
-    return lines[place.span.row - 1].strip() if place.span.row <= len(lines) else ""
+    return printable(lines[place.span.row - 1].strip()) if place.span.row <= len(lines) else ""

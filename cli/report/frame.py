@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ CONTEXT = 1
 TAB = "    "
 LONGEST = 160
 """Longer lines are cut: they are generated, or data."""
+LEAST_LABEL = 24
+"""Columns that a label gets at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,8 @@ def frame(
         number = paint(f"{row:>{gutter}} |", "blue", bold=True)
         yield f"{number} {_cut(shown, room)}".rstrip() + "\n"
         for mark in sorted((mark for mark in marks if mark.span.row == row), key=lambda mark: mark.span.column):
-            yield f"{bar} {_underline(lines[row - 1], mark, paint, room)}\n"
+            for under in _under(lines[row - 1], mark, paint, room):
+                yield f"{bar} {under}\n"
     yield bar + "\n"
 
 
@@ -77,7 +81,8 @@ def _columns(shown: str) -> int:
     return sum(2 if east_asian_width(character) in "WF" else 1 for character in shown)
 
 
-def _underline(line: str, mark: Mark, paint: Paint, room: int) -> str:
+def _under(line: str, mark: Mark, paint: Paint, room: int) -> Iterator[str]:
+    """The mark and its label; the label below the mark where there is no room beside it."""
     span = mark.span
     stop = span.end_column if span.end_row == span.row else len(line) + 1
     start = _columns(_show(line[: span.column - 1]))
@@ -85,7 +90,13 @@ def _underline(line: str, mark: Mark, paint: Paint, room: int) -> str:
     if start >= room - 1:
         start, length = room - 1, 1
     length = min(length, room - start)
-    label = mark.label if span.end_row == span.row else f"{mark.label} (to line {span.end_row})".lstrip()
+    label = printable(mark.label if span.end_row == span.row else f"{mark.label} (to line {span.end_row})".lstrip())
     drawn = ("^" if mark.main else "-") * length
     colour = "red" if mark.main else "cyan"
-    return " " * start + paint(f"{drawn} {printable(label)}".rstrip(), colour, bold=True)
+    if start + length + 1 + _columns(label) <= room:
+        yield " " * start + paint(f"{drawn} {label}".rstrip(), colour, bold=True)
+        return
+    yield " " * start + paint(drawn, colour, bold=True)
+    indent = max(min(start, room - LEAST_LABEL), 0)
+    for part in textwrap.wrap(label, max(room - indent, LEAST_LABEL)):
+        yield " " * indent + paint(part, colour, bold=True)
