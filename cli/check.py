@@ -66,12 +66,10 @@ def show(options: Options) -> int:
 
 
 def _write_baseline(path: str, result: Survey, options: Options) -> int:
-    from dataclasses import replace
-
     from .baseline import as_text
     from .output import output
 
-    output([as_text(result, path)], replace(options, output_file=path))
+    output([as_text(result, path)], options._replace(output_file=path))
     options.talk().say(f"Wrote {counted(len(sorted_findings(result)), 'finding')} to {path}.")
     return ERROR if result.failed else CLEAN
 

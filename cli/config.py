@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 CONFIG_NAMES = (".gradmend.toml", "gradmend.toml", "pyproject.toml")
 FORMATS = ("full", "concise", "json", "json-lines", "sarif", "github", "gitlab", "junit")
@@ -20,8 +19,7 @@ class ConfigError(Exception):
     """A configuration that cannot be used; the text says where and what to write instead."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """What one configuration says; the field names are the keys, with ``-`` for ``_``."""
 
     select: tuple[str, ...] | None = None
@@ -118,7 +116,7 @@ def read_table(table: Mapping[str, Any], where: str, into: Settings) -> Settings
             values[known.replace("-", "_")] = READERS[known](value)
         except ValueError as wanted:
             raise ConfigError(f'{where}: "{key}" must be {wanted}') from None
-    return replace(into, **values)
+    return into._replace(**values)
 
 
 def read_file(path: str) -> Settings | None:
@@ -185,9 +183,8 @@ def as_toml(settings: Settings) -> str:
     import json
 
     lines = [f"# from {settings.source}" if settings.source else "# no configuration file"]
-    for entry in fields(settings):
-        value = getattr(settings, entry.name)
-        key = entry.name.replace("_", "-")
+    for name, value in settings._asdict().items():
+        key = name.replace("_", "-")
         if key not in READERS or value is None:
             continue
         if key == "per-file-ignores":

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from .config import Configuration, Settings
 from .ignores import GitIgnores, is_excluded, is_excluded_anywhere
-from .printable import printable_name
 
 SUFFIXES = (".py", ".ipynb")
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(NamedTuple):
     """A file to look at."""
 
     path: str
@@ -31,15 +29,15 @@ class File:
     settings: Settings
 
 
-@dataclass(slots=True)
 class Discovery:
     """What was found, sorted, and what must be said about the rest."""
 
-    files: list[File] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
-    """Paths that could not be looked at, one line each."""
-    links_out: list[str] = field(default_factory=list)
-    """Links in the walked folders that lead out of them, not followed."""
+    def __init__(self) -> None:
+        self.files: list[File] = []
+        self.errors: dict[str, str] = {}
+        """Paths that could not be looked at, and why."""
+        self.links_out: list[str] = []
+        """Links in the walked folders that lead out of them, not followed."""
 
 
 def discover(paths: tuple[str, ...], configuration: Configuration) -> Discovery:
@@ -50,10 +48,10 @@ def discover(paths: tuple[str, ...], configuration: Configuration) -> Discovery:
         try:
             mode = os.stat(path).st_mode
         except OSError as error:
-            found.errors.append(f"{printable_name(path)}: {_why(path, error)}")
+            found.errors[path] = _why(path, error)
             continue
         except ValueError:
-            found.errors.append(f"{printable_name(path)}: not a path")
+            found.errors[path] = "not a path"
             continue
         if stat.S_ISDIR(mode):
             _Walk(path, configuration, found).run()
@@ -62,7 +60,7 @@ def discover(paths: tuple[str, ...], configuration: Configuration) -> Discovery:
             if not (settings.force_exclude and is_excluded_anywhere(path, settings)):
                 found.files.append(File(path, True, tree_of(path, os.path.dirname(path)), settings))
         else:
-            found.errors.append(f"{printable_name(path)}: not a regular file")
+            found.errors[path] = "not a regular file"
     if len(paths) > 1:
         found.files = _each_once(found.files)
     found.files.sort(key=lambda file: file.path)
@@ -117,7 +115,7 @@ class _Walk:
             with os.scandir(path or os.curdir) as listing:
                 entries = sorted(listing, key=lambda entry: entry.name)
         except OSError as error:
-            self._found.errors.append(f"{printable_name(path)}: {(error.strerror or str(error)).lower()}")
+            self._found.errors[path] = _why(path, error)
             return
         names = {entry.name for entry in entries}
         if "pyvenv.cfg" in names and path != self._top:

@@ -38,5 +38,5 @@ def command(ctx: click.Context, rules: tuple[str, ...], everything: bool, output
         ]
         click.echo(json.dumps(pages, indent=2))
     else:
-        click.echo("\n\n".join(f"{rule.code} {rule.name}\n\n{page(rule.code).strip()}" for rule in chosen))
+        click.echo("\n\n".join(page(rule.code).strip() for rule in chosen))
     ctx.exit(CLEAN)

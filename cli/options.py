@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
@@ -19,8 +18,7 @@ from .terminal import COLORS, Talk
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """What the shared options say; names as on the command line."""
 
     paths: tuple[str, ...] = ()
@@ -88,7 +86,7 @@ class Options:
             "line_excludes": _split(self.exclude + self.extend_exclude) or None,
             "per_file_ignores": settings.per_file_ignores + ignores,
         }
-        return replace(settings, **{key: value for key, value in given.items() if value is not None})
+        return settings._replace(**{key: value for key, value in given.items() if value is not None})
 
 
 def _split(values: tuple[str, ...]) -> tuple[str, ...]:
@@ -200,8 +198,7 @@ _TALK_OPTIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Fixing:
+class Fixing(NamedTuple):
     """How to mend, where a command does."""
 
     allow_dirty: bool = False
@@ -212,7 +209,7 @@ class Fixing:
 
 def fixing(function: Callable[..., int]) -> Callable[..., int]:
     """Give a command the options about mending; it gets them as ``how``."""
-    names = {entry.name for entry in fields(Fixing)}
+    names = set(Fixing._fields)
 
     def command(*args: Any, **values: Any) -> int:
         how = Fixing(**{name: values.pop(name) for name in names})
@@ -232,7 +229,7 @@ def fixing(function: Callable[..., int]) -> Callable[..., int]:
 
 def shared(function: Callable[..., int]) -> Callable[..., None]:
     """Give a command PATHS and all shared options; it gets them as one ``Options`` and returns its exit status."""
-    names = {entry.name for entry in fields(Options)}
+    names = set(Options._fields)
 
     @click.argument("paths", nargs=-1, type=click.Path())
     @click.pass_context

@@ -147,7 +147,7 @@ class FileReview:
         state = self.state
         job = state.job
         if job.wanted is not None:
-            job = replace(job, wanted=job.wanted.moved(state.text, text))
+            job = job._replace(wanted=job.wanted.moved(state.text, text))
         findings = self._scanned(job, text)
         here = self.current
         skipped = self._skipped_without_current()
@@ -169,7 +169,7 @@ class FileReview:
         self._go_on(next(later, len(findings)))
 
     def _scanned(self, job: Job, text: bytes) -> tuple[Finding, ...]:
-        outcome = process_bytes(replace(job, mend=False), text)
+        outcome = process_bytes(job._replace(mend=False), text)
         if outcome.error is not None:
             raise RefusedError(outcome.error)
         return outcome.findings

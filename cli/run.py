@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from gradmend.codemods.analysis.project import Project
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 GENERATED_MARK = b"@generated"
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """What is wanted of one file."""
 
     path: str
@@ -37,8 +35,7 @@ class Job:
     """Which findings are asked for; None for all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What came of one file. Plain data: it crosses from a worker process to the command."""
 
     path: str
@@ -205,9 +202,9 @@ def _mend_wanted(job: Job, raw: bytes) -> Outcome:
         mended = apply_edits(text, job.path, finding.repair.edits)
         applied.append(finding)
         assert job.wanted is not None
-        job = replace(job, wanted=job.wanted.moved(text, mended))
+        job = job._replace(wanted=job.wanted.moved(text, mended))
         text = mended
-    return replace(outcome, applied=tuple(applied), raw=raw, mended=text if applied else None)
+    return outcome._replace(applied=tuple(applied), raw=raw, mended=text if applied else None)
 
 
 def _may_apply(finding: Finding, job: Job) -> bool:
@@ -219,7 +216,7 @@ def _may_apply(finding: Finding, job: Job) -> bool:
 
 def rescan(path: str, raw: bytes, rules: frozenset[str] | None) -> Outcome:
     """The findings in a text that is not on disk yet; an error is in the outcome."""
-    return replace(process_bytes(Job(path, True, rules), raw), raw=raw)
+    return process_bytes(Job(path, True, rules), raw)._replace(raw=raw)
 
 
 def spliced(text: str, edits: Iterable[Edit]) -> str:

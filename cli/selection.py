@@ -7,14 +7,13 @@ there the ``ignore``: Ruff's order. Where everything counts the answer is None, 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .config import ConfigError, Settings
 from .ignores import verdict
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(NamedTuple):
     """What the command line says about rules."""
 
     select: tuple[str, ...] = ()

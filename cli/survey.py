@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from .config import ConfigError, Settings
@@ -21,26 +20,26 @@ if TYPE_CHECKING:
     from .wanted import Wanted
 
 
-@dataclass(slots=True)
 class Survey:
     """The outcomes of one run, in order, and whether anything could not be done."""
 
-    outcomes: list[Outcome] = field(default_factory=list)
-    settings: Settings = field(default_factory=Settings)
-    """Those of the first path; they decide about what is one for a run, like the output format."""
-    files: dict[str, File] = field(default_factory=dict)
-    jobs: dict[str, Job] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
-    """Files that could not be analysed, and why."""
-    looked_at: int = 0
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        """Those of the first path; they decide about what is one for a run, like the output format."""
+        self.outcomes: list[Outcome] = []
+        self.files: dict[str, File] = {}
+        self.jobs: dict[str, Job] = {}
+        self.failed: dict[str, str] = {}
+        """Files that could not be analysed, and why."""
+        self.looked_at = 0
 
 
 def find(options: Options, talk: Talk) -> tuple[Discovery, Settings]:
     """The files, and the settings that hold for the run as a whole; says what was not looked at."""
     configuration = options.configuration()
     found = discover(options.paths, configuration)
-    for line in found.errors:
-        talk.error(line)
+    for path, reason in found.errors.items():
+        talk.error(f"{printable_name(path)}: {reason}")
     if found.links_out:
         shown = ", ".join(printable_name(path) for path in found.links_out[:3])
         more = f" and {len(found.links_out) - 3} more" if len(found.links_out) > 3 else ""
@@ -54,7 +53,8 @@ def survey(options: Options, talk: Talk, mend: bool = False) -> Survey:
     if options.is_stdin:
         return _survey_stdin(options, talk, mend)
     found, settings = find(options, talk)
-    result = Survey(settings=settings, failed=dict.fromkeys(found.errors, ""))
+    result = Survey(settings)
+    result.failed = dict(found.errors)
     selection = options.selection()
     if not found.files and not found.errors:
         talk.warn("no Python files or notebooks found here")
@@ -89,7 +89,7 @@ def _wanted(options: Options, files: Sequence[File]) -> dict[str, Wanted] | None
         from .baseline import Baseline
 
         baseline = Baseline.read(options.baseline)
-        wanted = {path: replace(asked, known=baseline.known(path)) for path, asked in wanted.items()}
+        wanted = {path: Wanted(asked.changed, baseline.known(path)) for path, asked in wanted.items()}
     return wanted
 
 
@@ -116,7 +116,9 @@ def _survey_stdin(options: Options, talk: Talk, mend: bool) -> Survey:
     file = File(name, True, tree_of(name, os.path.dirname(name)), settings)
     raw = sys.stdin.buffer.read()
     job = _job(file, options.selection().rules(name, settings), mend)
-    result = Survey(settings=settings, files={name: file}, looked_at=1)
+    result = Survey(settings)
+    result.files = {name: file}
+    result.looked_at = 1
     _collect([process_bytes(job, raw)], result, talk)
     if not result.failed and result.outcomes[0].raw is None:
         result.outcomes = [Outcome(name, raw=raw)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from typing import TextIO
 
@@ -35,6 +34,8 @@ def is_terminal(stream: TextIO) -> bool:
 
 def width() -> int:
     """The columns of the terminal, 80 where there is none."""
+    import shutil
+
     return shutil.get_terminal_size().columns
 
 
@@ -88,6 +89,8 @@ class Talk:
 
 def page(text: str, color: bool) -> None:
     """Print ``text`` on the terminal, through the user's pager where it is longer than the screen."""
+    import shutil
+
     if text.count("\n") < shutil.get_terminal_size().lines - 1:
         click.echo(text, nl=False, color=color)
         return

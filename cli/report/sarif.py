@@ -75,7 +75,7 @@ def _invocation(listing: Listing) -> dict[str, Any]:
     notes = [
         {
             "level": "error",
-            "message": {"text": reason or filename},
+            "message": {"text": reason},
             "locations": [{"physicalLocation": {"artifactLocation": _artifact(filename)}}],
         }
         for filename, reason in listing.failed.items()
