@@ -38,6 +38,8 @@ class Discovery:
         """Paths that could not be looked at, and why."""
         self.links_out: list[str] = []
         """Links in the walked folders that lead out of them, not followed."""
+        self.torn: dict[str, str] = {}
+        """Files whose writing was killed, and where their old bytes are."""
 
 
 def discover(paths: tuple[str, ...], configuration: Configuration) -> Discovery:
@@ -127,6 +129,9 @@ class _Walk:
             if entry.is_symlink():
                 self._link(entry, wanted)
                 continue
+            if entry.name.startswith(".gradmend-"):
+                self._leftover(path, entry.name, names)
+                continue
             is_folder = entry.is_dir(follow_symlinks=False)
             if not is_folder and not (wanted and entry.is_file(follow_symlinks=False)):
                 continue
@@ -142,6 +147,13 @@ class _Walk:
                 self._found.files.append(File(shown, False, self._tree, settings))
         if self._ignores:
             self._ignores.leave(mark)
+
+    def _leftover(self, path: str, name: str, names: set[str]) -> None:
+        from .write import kept_for
+
+        torn = kept_for(name, names)
+        if torn is not None:
+            self._found.torn[os.path.join(path, torn)] = os.path.join(path, name)
 
     def _link(self, entry: os.DirEntry[str], wanted: bool) -> None:
         if (wanted or entry.is_dir()) and not os.path.realpath(entry.path).startswith(self._real_top):

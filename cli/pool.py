@@ -63,22 +63,28 @@ def _in_processes(jobs: Sequence[Job], workers: int, tick: Callable[[int], objec
     method = "fork" if "fork" in multiprocessing.get_all_start_methods() else None
     context = multiprocessing.get_context(method)
     pool = ProcessPoolExecutor(workers, context, _leave_interrupts_to_the_parent)
+    rest: Sequence[Job] = ()
     try:
         futures: list[Future[list[Outcome]]] = [pool.submit(_process_chunk, chunk) for chunk in chunks]
-        for chunk, future in zip(chunks, futures, strict=True):
+        for number, (chunk, future) in enumerate(zip(chunks, futures, strict=True)):
             try:
                 yield from future.result()
             except BrokenProcessPool:
                 # A worker was killed, for want of memory as a rule. Which file did it shows when each has its own.
                 for job in chunk:
                     yield _alone(job, context)
+                rest = jobs[(number + 1) * size :]
             tick(len(chunk))
+            if rest:
+                break
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         for child in multiprocessing.active_children():
             child.terminate()
         raise
     pool.shutdown()
+    if rest:
+        yield from _in_processes(rest, workers, tick)
 
 
 def _alone(job: Job, context: BaseContext) -> Outcome:
@@ -87,6 +93,6 @@ def _alone(job: Job, context: BaseContext) -> Outcome:
 
     with ProcessPoolExecutor(1, context, _leave_interrupts_to_the_parent) as pool:
         try:
-            return pool.submit(process, job).result()
+            return pool.submit(_process_chunk, [job]).result()[0]
         except BrokenProcessPool:
             return Outcome(job.path, error="the analysis was killed, probably for want of memory")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .wanted import Wanted
 
 GENERATED_MARK = b"@generated"
+ACCUMULATED = "GM102"
+"""The rule that ``accumulate-with`` is about."""
 
 
 class Job(NamedTuple):
@@ -148,7 +150,10 @@ def _scan(job: Job, raw: bytes) -> Outcome:
     from gradmend.codemods import scan_file
 
     report = scan_file(job.path, raw, _project(), job.rules)
-    findings, known = _asked_for(report.findings, job, raw)
+    found = report.findings
+    if job.accumulate_with is not None:
+        found = tuple(_preferred(finding, job.accumulate_with) for finding in found)
+    findings, known = _asked_for(found, job, raw)
     suppressed = tuple(getattr(report, "suppressed", ()))
     return Outcome(
         job.path,
@@ -172,9 +177,23 @@ def _asked_for(findings: Iterable[Finding], job: Job, raw: bytes) -> tuple[tuple
     return tuple(asked), tuple(known)
 
 
+def _preferred(finding: Finding, word: str) -> Finding:
+    """``finding`` with the alternative as its repair that uses ``word``, where one is as safe as the usual repair."""
+    if finding.code != ACCUMULATED or finding.repair is None:
+        return finding
+    repairs = (finding.repair, *finding.alternatives)
+    for repair in repairs:
+        if repair.safety == finding.repair.safety and any(f".{word}(" in edit.content for edit in repair.edits):
+            others = tuple(other for other in repairs if other is not repair)
+            from dataclasses import replace
+
+            return replace(finding, repair=repair, alternatives=others)
+    return finding
+
+
 def _mend(job: Job, raw: bytes) -> Outcome:
-    if job.wanted is not None:
-        return _mend_wanted(job, raw)
+    if job.wanted is not None or job.accumulate_with is not None:
+        return _mend_one_by_one(job, raw)
     from gradmend.codemods import mend_file
 
     mended = mend_file(job.path, raw, _project(), unsafe=job.unsafe, select=job.rules)
@@ -190,8 +209,8 @@ def _mend(job: Job, raw: bytes) -> Outcome:
     )
 
 
-def _mend_wanted(job: Job, raw: bytes) -> Outcome:
-    """Mend only what is asked for: repair by repair, and after each a look at the new text."""
+def _mend_one_by_one(job: Job, raw: bytes) -> Outcome:
+    """Mend only what is asked for, or as it is asked for: repair by repair, and after each a look at the new text."""
     applied: list[Finding] = []
     text = raw
     while True:
@@ -201,8 +220,8 @@ def _mend_wanted(job: Job, raw: bytes) -> Outcome:
             break
         mended = apply_edits(text, job.path, finding.repair.edits)
         applied.append(finding)
-        assert job.wanted is not None
-        job = job._replace(wanted=job.wanted.moved(text, mended))
+        if job.wanted is not None:
+            job = job._replace(wanted=job.wanted.moved(text, mended))
         text = mended
     return outcome._replace(applied=tuple(applied), raw=raw, mended=text if applied else None)
 

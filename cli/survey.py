@@ -40,6 +40,8 @@ def find(options: Options, talk: Talk) -> tuple[Discovery, Settings]:
     found = discover(options.paths, configuration)
     for path, reason in found.errors.items():
         talk.error(f"{printable_name(path)}: {reason}")
+    for path, kept in found.torn.items():
+        talk.warn(f"{printable_name(path)}: a run was killed while writing it; its old bytes are in {kept}")
     if found.links_out:
         shown = ", ".join(printable_name(path) for path in found.links_out[:3])
         more = f" and {len(found.links_out) - 3} more" if len(found.links_out) > 3 else ""

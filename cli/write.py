@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 
 from .run import read_regular
 
+PREFIX = ".gradmend-"
 DRAFT = "draft"
 KEPT = "old"
 
@@ -98,7 +99,14 @@ def _write_in_place(path: str, old: bytes, new: bytes) -> None:
 def beside(path: str, purpose: str) -> str:
     """The name of our own file for ``path``, in its folder: always the same, so that a killed run leaves no heap."""
     folder, name = os.path.split(path)
-    return os.path.join(folder, f".gradmend-{sha256(os.fsencode(name)).hexdigest()[:16]}.{purpose}")
+    return os.path.join(folder, f"{PREFIX}{sha256(os.fsencode(name)).hexdigest()[:16]}.{purpose}")
+
+
+def kept_for(entry: str, names: Iterable[str]) -> str | None:
+    """The one of ``names`` whose old bytes ``entry``, a name in the same folder, holds since a run was killed."""
+    if not (entry.startswith(PREFIX) and entry.endswith(f".{KEPT}")):
+        return None
+    return next((name for name in names if beside(name, KEPT) == entry), None)
 
 
 @contextmanager

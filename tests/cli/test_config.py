@@ -115,3 +115,14 @@ def test_configuration_cannot_name_a_file_to_write(folder: Path, gradmend: Run) 
     for key in ("output-file", "baseline", "pager", "editor", "config"):
         pyproject(folder, f'{key} = "x"')
         assert gradmend("check").exit_code == 2
+
+
+def test_accumulate_with_chooses_between_repairs(folder: Path, gradmend: Run) -> None:
+    (folder / "a.py").write_text("leak(x)\nleak(y)\nmaybe(z)\n")
+    pyproject(folder, 'accumulate-with = "detach"')
+    assert "1 + leak(x.detach())" in gradmend("check").stdout
+    assert gradmend("fix", "--yes").exit_code == 1
+    assert (folder / "a.py").read_text() == "leak(x.detach())\nleak(y.detach())\nmaybe(z)\n"
+    (folder / "a.py").write_text("leak(x)\n")
+    assert gradmend("fix", "--yes", "--accumulate-with", "item").exit_code == 0
+    assert (folder / "a.py").read_text() == "leak(x.item())\n"

@@ -13,6 +13,7 @@ import pytest
 
 from gradmend.cli import write as writing
 from gradmend.cli.write import WriteError, write
+from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes, links and kill are POSIX's")
 OLD, NEW = b"old text\n", b"the new text\n"
@@ -248,3 +249,14 @@ def test_killed_at_any_moment_every_file_is_whole(folder: Path) -> None:
         old = path.read_bytes()
         write(str(path), old, OLD, str(folder))
     assert names(folder) == sorted(path.name for path in paths)
+
+
+def test_file_that_was_torn_by_a_kill_is_told_with_the_place_of_its_old_bytes(
+    folder: Path, file: Path, gradmend: Run
+) -> None:
+    kept = os.path.basename(writing.beside(str(file), writing.KEPT))
+    (folder / kept).write_bytes(OLD)
+    file.write_bytes(b"x = 1\n")
+    assert (
+        f"warning: a.py: a run was killed while writing it; its old bytes are in {kept}\n" in gradmend("check").stderr
+    )
