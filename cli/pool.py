@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from .run import Job, Outcome, process
@@ -63,28 +64,29 @@ def _in_processes(jobs: Sequence[Job], workers: int, tick: Callable[[int], objec
     method = "fork" if "fork" in multiprocessing.get_all_start_methods() else None
     context = multiprocessing.get_context(method)
     pool = ProcessPoolExecutor(workers, context, _leave_interrupts_to_the_parent)
-    rest: Sequence[Job] = ()
+    futures: list[Future[list[Outcome]]] = []
+    done = 0
     try:
-        futures: list[Future[list[Outcome]]] = [pool.submit(_process_chunk, chunk) for chunk in chunks]
-        for number, (chunk, future) in enumerate(zip(chunks, futures, strict=True)):
-            try:
+        with suppress(BrokenProcessPool):
+            for chunk in chunks:
+                futures.append(pool.submit(_process_chunk, chunk))
+        with suppress(BrokenProcessPool):
+            for future in futures:
                 yield from future.result()
-            except BrokenProcessPool:
-                # A worker was killed, for want of memory as a rule. Which file did it shows when each has its own.
-                for job in chunk:
-                    yield _alone(job, context)
-                rest = jobs[(number + 1) * size :]
-            tick(len(chunk))
-            if rest:
-                break
+                tick(len(chunks[done]))
+                done += 1
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         for child in multiprocessing.active_children():
             child.terminate()
         raise
     pool.shutdown()
-    if rest:
-        yield from _in_processes(rest, workers, tick)
+    if done < len(chunks):
+        # A worker was killed, for want of memory as a rule. Which file did it shows when each has its own process.
+        for job in chunks[done]:
+            yield _alone(job, context)
+        tick(len(chunks[done]))
+        yield from run_all(jobs[(done + 1) * size :], workers, tick)
 
 
 def _alone(job: Job, context: BaseContext) -> Outcome:
