@@ -9,8 +9,8 @@ from typing import Final
 from .analysis.project import Project
 from .analysis.source import Source
 from .engine import Engine
-from .finding import Edit, Finding, Safety
-from .rewrite.edits import EditConflict, TextEdit, ordered
+from .finding import Edit, Finding
+from .rewrite.edits import TextEdit
 
 MOST_ROUNDS: Final = 50
 """Rounds of repairs; every round applies at least one."""
@@ -82,23 +82,19 @@ def mend(
     applied: list[Finding] = []
     others: dict[str, bytes] = {}
     for _ in range(MOST_ROUNDS):
-        text = _source(current, filename)
         engine = Engine(project, select)
-        findings = sorted(engine.findings(text)[0], key=_order)
-        wanted = [f for f in findings if f.repair is not None and (unsafe or f.repair.safety is Safety.SAFE)]
-        if not wanted:
+        finding = engine.first_repair(_source(current, filename), unsafe)
+        if finding is None or finding.repair is None:
             break
-        chosen = _together(wanted, filename)
-        edits = [edit for finding in chosen if finding.repair for edit in finding.repair.edits]
+        edits = finding.repair.edits
         current = _applied(current, filename, [edit for edit in edits if edit.filename == filename])
         for name in sorted({edit.filename for edit in edits} - {filename}):
             other = engine.source_of(name)
             if other is not None:
                 others[name] = other.apply(_text_edits(other, [e for e in edits if e.filename == name]))
                 project = project.overlaid({name: Source.from_bytes(others[name], name)})
-        applied += chosen
-    else:
-        findings = sorted(Engine(project, select).findings(_source(current, filename))[0], key=_order)
+        applied.append(finding)
+    findings = sorted(Engine(project, select).findings(_source(current, filename))[0], key=_order)
     return Mended(current, tuple(applied), tuple(findings), others)
 
 
@@ -120,34 +116,6 @@ def _source(source: str | bytes, filename: str) -> Source:
 
 def _order(finding: Finding) -> tuple[object, ...]:
     return (finding.filename, finding.cell or 0, finding.span, finding.code)
-
-
-def _together(wanted: list[Finding], filename: str) -> list[Finding]:
-    """As many of ``wanted`` as do not touch the same text; one alone where it touches other files."""
-    chosen: list[Finding] = []
-    edits: dict[tuple[str, int | None], list[TextEdit]] = {}
-    for finding in wanted:
-        assert finding.repair is not None
-        merged = {key: list(parts) for key, parts in edits.items()}
-        for edit in finding.repair.edits:
-            merged.setdefault((edit.filename, edit.cell), []).append(TextEdit(edit.span, edit.content))
-        try:
-            for parts in merged.values():
-                ordered(parts)
-        except EditConflict:
-            continue
-        if any(_touch(merged[key], parts) for key, parts in edits.items() if len(merged[key]) != len(parts)):
-            continue
-        edits = merged
-        chosen.append(finding)
-    return chosen or wanted[:1]
-
-
-def _touch(all_edits: list[TextEdit], before: list[TextEdit]) -> bool:
-    """Whether an added edit begins at the same place as another one with other content."""
-    old = {(e.span, e.content) for e in before}
-    starts = {(e.span.row, e.span.column) for e in before}
-    return any((e.span, e.content) not in old and (e.span.row, e.span.column) in starts for e in all_edits)
 
 
 def _text_edits(source: Source, edits: Iterable[Edit]) -> list[TextEdit]:

@@ -50,6 +50,7 @@ class Engine:
         self.project = project
         self.select = select
         self.sources: dict[str, Source] = {}
+        self.vanished: set[int] = set()
 
     # -- examining -------------------------------------------------------------------------------------------------
 
@@ -91,28 +92,56 @@ class Engine:
     # -- proving ---------------------------------------------------------------------------------------------------
 
     def findings(self, source: Source) -> tuple[list[Finding], Analysis]:
-        """All findings of a file with their proved repairs."""
+        """All findings of a file with their proved repairs.
+
+        A draft that is gone once another one is mended is that one's consequence, and is not reported beside it.
+        """
         examined = self.examine(source, plans=True)
-        found: list[Finding] = []
+        consequences: set[int] = set()
+        mended: list[tuple[Draft, list[Repair]]] = []
         for draft in examined.drafts:
             if self.select is not None and draft.rule.code not in self.select:
                 continue
-            repairs = self.repairs(examined, draft)
-            found.append(self.finding(draft, repairs))
+            if id(draft) in consequences:
+                continue
+            repairs, gone = self.repairs(examined, draft)
+            mended.append((draft, repairs))
+            consequences |= gone
+        found = [self.finding(draft, repairs) for draft, repairs in mended if id(draft) not in consequences]
         return found, examined.analysis
 
-    def repairs(self, examined: Examined, draft: Draft) -> list[Repair]:
-        """The proved repairs of a draft, the one to apply first."""
+    def first_repair(self, source: Source, unsafe: bool) -> Finding | None:
+        """The first finding of a file that has a repair to apply."""
+        examined = self.examine(source, plans=True)
+        drafts = [d for d in examined.drafts if self.select is None or d.rule.code in self.select]
+        chosen: tuple[Draft, list[Repair]] | None = None
+        for draft in drafts:
+            repairs, gone = self.repairs(examined, draft)
+            if not repairs or not (unsafe or repairs[0].safety is Safety.SAFE):
+                continue
+            if chosen is None or id(chosen[0]) in gone:
+                chosen = (draft, repairs)
+            if not any(id(other) in gone for other in drafts[: drafts.index(draft)]):
+                break
+        return self.finding(*chosen) if chosen is not None else None
+
+    def repairs(self, examined: Examined, draft: Draft) -> tuple[list[Repair], set[int]]:
+        """The proved repairs of a draft, the one to apply first; and the other drafts that the first makes go."""
         proved: list[Repair] = []
+        gone: set[int] = set()
         for candidate in examined.candidates.get(id(draft), ()):
+            self.vanished = set()
             edits = self.proved(examined, draft, candidate)
-            if edits is not None:
-                repair = self.repair(candidate.plan, edits)
-                if repair not in proved:
-                    proved.append(repair)
-                if len(proved) >= 2 or candidate.plan.safety is Safety.SAFE:
-                    break
-        return proved
+            if edits is None:
+                continue
+            repair = self.repair(candidate.plan, edits)
+            if repair in proved:
+                continue
+            proved.append(repair)
+            gone = gone or self.vanished
+            if len(proved) >= 2 or candidate.plan.safety is Safety.SAFE:
+                break
+        return proved, gone
 
     def proved(self, examined: Examined, draft: Draft, candidate: Candidate) -> Edits | None:
         """The edits of ``candidate`` if the tape shows that they mend ``draft`` and nothing else; with a retain_graph
@@ -138,6 +167,11 @@ class Engine:
         if reason is not None:
             self.explain(draft, candidate, reason)
             return None
+        self.vanished = {
+            id(other)
+            for other in examined.drafts
+            if other is not draft and (other.rule.code, locate(other.filename, other.site)) not in left
+        }
         if plasters:
             more = self.without_plasters(examined, after, plasters, locate)
             if more is not None:

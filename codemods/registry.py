@@ -12,6 +12,7 @@ from . import (
     accumulated_loss,
     carried_hidden_state,
     missing_create_graph,
+    missing_retain_graph,
     needless_retain_graph,
     redundant_retain_graph,
     retain_for_create,
@@ -35,6 +36,7 @@ MODULES: tuple[ModuleType, ...] = (
     retain_for_create,
     missing_create_graph,
     redundant_retain_graph,
+    missing_retain_graph,
     needless_retain_graph,
 )
 CODEMODS: tuple[Codemod, ...] = MODULES  # type: ignore[assignment]

@@ -79,7 +79,7 @@ import ast
 from collections.abc import Iterator
 
 from .analysis.facts import Facts, edges_reach, frames_of
-from .analysis.recording import owns
+from .analysis.recording import ADDITIVE, owns
 from .analysis.tape import Edge, Node, Step, Traversal
 from .analysis.values import Frame, Value
 from .draft import Allowance, Context, Draft, Edits, Plan, Rule, combined
@@ -134,10 +134,25 @@ def _upstream(facts: Facts, traversal: Traversal) -> tuple[set[Node], list[tuple
     edges = [
         (node, edge.node) for node in above for edge in node.edges if edge.node in below and edge.node not in above
     ]
-    if not edges:
+    if not edges or any(_is_term(traversal, node) for node, _ in edges):
         return None
     fate = "crash" if "crash" in fates else "spoilt" if "spoilt" in fates else "cleared"
     return wasted, edges, fate
+
+
+def _is_term(traversal: Traversal, node: Node) -> bool:
+    """Whether ``node`` only adds up terms of the loss: cutting one of them would leave a constant, which nobody adds."""
+    stack = [edge.node for edge in traversal.roots]
+    seen: set[Node] = set()
+    while stack:
+        one = stack.pop()
+        if one in seen or one.operation not in ADDITIVE:
+            continue
+        if one is node:
+            return True
+        seen.add(one)
+        stack += [edge.node for edge in one.edges]
+    return False
 
 
 def _reaching(traversal: Traversal, leaves: set[Node]) -> set[Node]:
@@ -220,7 +235,7 @@ def _draft(
     lost = _lost_places(below)
     allowance = Allowance(
         lost=lambda node, t: t.call is traversal.call and lost(node),
-        gradients=lambda leaf, t: t.call is traversal.call,
+        gradients=lambda leaf, t: t.call is traversal.call and leaf in wasted,
     )
     for call in (".detach()", ".detach().requires_grad_()"):
         for choose in (_at_module, _outermost, _innermost):

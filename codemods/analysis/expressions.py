@@ -346,6 +346,8 @@ class Expressions(Builtins):
 
     def binary(self, expression: ast.BinOp) -> Value:
         left, right = self.resolve(self.evaluate(expression.left)), self.resolve(self.evaluate(expression.right))
+        self.note_plain(expression.left, left)
+        self.note_plain(expression.right, right)
         return self.binary_values(
             expression.op, Operand(expression.left, left), Operand(expression.right, right), expression
         )

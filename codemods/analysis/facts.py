@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Final
 
-from .guards import ALWAYS
+from .guards import ALWAYS, Guard
 from .interpreter import Run
 from .tape import (
     Boundary,
@@ -120,6 +120,27 @@ class Facts:
             seen.add(one)
             if one in self.confirmed or (one.kind == "leaf" and not one.assumed):
                 return True
+            stack.extend(edge.node for edge in one.edges)
+        return False
+
+    def coincide(self, one: Guard, other: Guard, both: Guard) -> bool:
+        """Whether two events are known to happen in one run: no condition of the first must meet an independent one of the
+        second. ``both`` is the path on which they clash."""
+        return not (one.beyond(other).facts and both.beyond(one).facts)
+
+    def reaches_plainly(self, traversal: Traversal, node: Node) -> bool:
+        """Whether ``traversal`` gets to ``node`` through operations alone, past no call that cannot be seen."""
+        seen: set[Node] = set()
+        stack = [edge.node for edge in traversal.roots]
+        while stack:
+            one = stack.pop()
+            if one is node:
+                return True
+            if one in seen or one not in traversal.reached or one.operation == "merge":
+                continue
+            seen.add(one)
+            if one.kind == "unknown" and not (one in self.confirmed and len(one.edges) == 1):
+                continue
             stack.extend(edge.node for edge in one.edges)
         return False
 

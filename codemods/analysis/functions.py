@@ -136,7 +136,9 @@ class Functions(Modules):
             return self.unknown_call(Symbol(("function", id(function.node))), arguments, keywords, call)
         frame = Frame(function, function.module, function.closure, self.frame, call)
         frame.caller_loops = self.loops
-        frame.arguments = [Operand(o.expression, o.value) for o in (*arguments, *keywords.values())]
+        frame.arguments = [*arguments, *keywords.values()]
+        for operand in frame.arguments:
+            self.note_plain(operand.expression, self.resolve(operand.value))
         self.bind(function, frame, list(arguments), dict(keywords))
         self.entered(function)
         recording = self.recording

@@ -351,7 +351,7 @@ class Library(Functions):
             self.called_back(operand.value, call)
         edges = [operand for operand in operands if self.edges_of(operand.value)]
         weights: list[Operand] = []
-        if type(callee) is Symbol:
+        if type(callee) is Symbol and not _of_library(callee.key):
             leaf = self.make_leaf(("params", callee.key), "parameters", call)
             if ("known", callee.key) not in self.symbol_slots:
                 leaf.assumed = True
@@ -371,6 +371,13 @@ class Library(Functions):
 
     def call_builtin(self, name: str, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
         raise NotImplementedError
+
+
+def _of_library(key: Hashable) -> bool:
+    """Whether a symbol is, or belongs to, an object of a library that holds no parameters."""
+    while isinstance(key, tuple) and len(key) > 1 and key[0] in {"attr", "item", "method", "entered"}:
+        key = key[1]
+    return isinstance(key, tuple) and bool(key) and key[0] in {"scheduler", "scaler", "torch", "string", "builtin"}
 
 
 def key_of(value: Value) -> Hashable:

@@ -59,6 +59,8 @@ class Machine:
         self.symbol_slots: dict[Hashable, Slots] = {}
         self.reads: dict[tuple[int, Hashable], dict[tuple[Turn, ...], int]] = {}
         """For each slot, the first moment (an index of the tape) at which each iteration read it."""
+        self.plain: set[ast.expr] = set()
+        """Expressions whose value was no tensor at least once."""
 
     # -- places and names ------------------------------------------------------------------------------------------
 
@@ -80,6 +82,11 @@ class Machine:
         where = Where(statement, self.frame, self.loops) if statement is not None else None
         self.heap.write(slots, key, value, where)
 
+    def note_plain(self, expression: ast.expr | None, value: Value) -> None:
+        """Note that ``expression`` was something else than a tensor at least once."""
+        if expression is not None and type(value) is not Tensor and type(value) is not Phi:
+            self.plain.add(expression)
+
     def note_read(self, slots: Slots, key: Hashable, value: Value) -> None:
         """Note that something that may carry a graph is read."""
         if self.loops and type(value) in CARRYING:
@@ -87,6 +94,7 @@ class Machine:
 
     def note_store(self, slots: Slots, key: Hashable, value: Value, source: ast.expr | None) -> None:
         """Note an assignment of something that may carry a graph."""
+        self.note_plain(source, value)
         if type(value) in CARRYING and self.frame.statement is not None:
             where = self.where(self.frame.statement)
             self.tape.add(Stored(self.tape.next_index, where, self.path, slots, key, value, source))

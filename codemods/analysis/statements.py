@@ -204,7 +204,9 @@ class Statements(Expressions):
         target = statement.target
         current = self.resolve(self.evaluate(_loaded(target)))
         right = self.resolve(self.evaluate(statement.value))
-        self.assign(target, self.augmented_value(statement, current, right), statement.value)
+        value = self.augmented_value(statement, current, right)
+        self.assign(target, value, statement.value)
+        self.note_plain(statement.value, right)
         return True
 
     def augmented_value(self, statement: ast.AugAssign, current: Value, right: Value) -> Value:

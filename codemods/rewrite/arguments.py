@@ -73,6 +73,8 @@ def rename_keyword(
     if value is None:
         checked(source, keyword.value)
         value = source.segment(keyword.value)
+    if old == new:
+        return set_keyword(source, call, new, value)
     if _keyword(call, new) is not None:
         return (*remove_keyword(source, call, old), *set_keyword(source, call, new, value))
     checked(source, keyword)

@@ -132,26 +132,25 @@ def detach_expression(
     machine: Machine, source: Source, expression: ast.expr, value: Value, call: str = ".detach()"
 ) -> tuple[TextEdit, ...] | None:
     """Edits that make ``expression``, whose value is ``value``, give the same without its graph."""
-    if isinstance(value, Phi) and not isinstance(expression, (ast.Dict, ast.Tuple, ast.List)):
-        value = _without_graphless(machine, value)
     if isinstance(expression, (ast.Tuple, ast.List)) and not any(isinstance(e, ast.Starred) for e in expression.elts):
         return _elements(machine, source, expression.elts, value, call)
     if isinstance(expression, ast.Dict):
         return _dictionary(machine, source, expression, value, call)
     shape = shape_of(value)
+    if shape == TENSOR and expression in machine.plain:
+        shape = MIXED
     if shape == TENSOR:
         return append_call(source, expression, call)
     if call != ".detach()":
         return None
-    simple = isinstance(expression, (ast.Name, ast.Attribute))
-    if not simple and (isinstance(shape, str) or shape[0] == "optional"):
-        return None
-    code = detached(source.segment(expression), shape, torch_name(source))
+    text = source.segment(expression)
+    if not isinstance(expression, (ast.Name, ast.Attribute)):
+        if isinstance(shape, str) or shape[0] == "optional":
+            return None
+        if not isinstance(expression, (ast.Call, ast.Subscript)):
+            text = f"({text})"
+    code = detached(text, shape, torch_name(source))
     return replace_node(source, expression, code) if code else None
-
-
-def _without_graphless(machine: Machine, value: Phi) -> Value:
-    return value
 
 
 def _elements(
@@ -167,7 +166,7 @@ def _elements(
         return None
     edits: list[TextEdit] = []
     for element, part in zip(elements, values, strict=True):
-        if machine.edges_of(part):
+        if machine.edges_of(part) and not isinstance(part, Symbol):
             made = detach_expression(machine, source, element, part, call)
             if made is None:
                 return None
@@ -185,7 +184,7 @@ def _dictionary(
         if key is None or not isinstance(key, ast.Constant):
             return None
         part = value.slots.get(("key", key.value))
-        if part is not None and machine.edges_of(part):
+        if part is not None and machine.edges_of(part) and not isinstance(part, Symbol):
             made = detach_expression(machine, source, element, part, call)
             if made is None:
                 return None

@@ -38,13 +38,14 @@ def append_call(source: Source, expression: ast.expr | ast.keyword, call: str) -
     checked(source, node)
     start, end = source.offsets(node)
     if isinstance(node, ast.GeneratorExp) and _is_whole_argument_list(source, node):
-        return _wrap(source, start, end, call)
+        # Its parentheses are the call's, so the call needs new ones.
+        return (_insert(source, start, "("), _insert(source, end, f"{call})"))
     if is_atom(node, source.segment(node)):
         return (_insert(source, end, call),)
     grouped = grouping_end(source.text, start, end)
     if grouped is not None:
         return (_insert(source, grouped, call),)
-    return _wrap(source, start, end, call)
+    return (_insert(source, start, "("), _insert(source, end, f"){call}"))
 
 
 def replace_node(source: Source, node: ast.expr | ast.keyword, code: str) -> tuple[TextEdit, ...]:
@@ -92,10 +93,6 @@ def _is_whole_argument_list(source: Source, node: ast.GeneratorExp) -> bool:
     return isinstance(outer, ast.Call) and source.offsets(outer)[1] == source.offsets(node)[1]
 
 
-def _wrap(source: Source, start: int, end: int, call: str) -> tuple[TextEdit, ...]:
-    return (_insert(source, start, "("), _insert(source, end, f"){call}"))
-
-
 def _insert(source: Source, offset: int, content: str) -> TextEdit:
     return TextEdit(source.table.span(offset, offset), content)
 
@@ -114,6 +111,11 @@ def _fitted(source: Source, node: ast.expr, code: str) -> str:
         open_place = outer.func is not node
     elif isinstance(outer, ast.Subscript):
         open_place = outer.slice is node
+    elif isinstance(outer, ast.Dict):
+        # Not behind **, where the key is missing.
+        open_place = any(key is node for key in outer.keys) or any(
+            value is node and key is not None for key, value in zip(outer.keys, outer.values, strict=True)
+        )
     if isinstance(new, ast.NamedExpr | ast.Tuple | ast.Yield | ast.YieldFrom):
         open_place = isinstance(outer, ast.Assign | ast.Return) and not isinstance(new, ast.NamedExpr)
     return code if open_place else f"({code})"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import libcst
-from libcst.metadata import CodeRange, MetadataWrapper, WhitespaceInclusivePositionProvider
+from libcst.metadata import CodePosition, CodeRange, MetadataWrapper, WhitespaceInclusivePositionProvider
 
 from .edits import LineTable, TextEdit, ordered
 
@@ -39,6 +39,9 @@ class _Candidate:
     start: int
     end: int
     indentation: str
+    """Of the block that the node stands in."""
+    statements: tuple[_Candidate, ...]
+    """The statements that it stands in, from the outside in."""
 
     def holds(self, start: int, end: int) -> bool:
         """Whether a stretch lies in the node, its borders included."""
@@ -63,7 +66,7 @@ def rewrite(text: str, edits: Iterable[TextEdit]) -> str:
     in_order = ordered(edits)
     module = parse(text)
     if not in_order:
-        return module.code
+        return text
     table = LineTable(text)
     changes = [_Change(*table.offsets(edit.span), edit.content) for edit in in_order]
     try:
@@ -71,13 +74,25 @@ def rewrite(text: str, edits: Iterable[TextEdit]) -> str:
     except RecursionError:
         raise RewriteError("the source is nested too deeply for libcst") from None
     if choices is None:
-        return parse(_changed(text, 0, changes)).code
+        return _checked(_changed(text, 0, changes))
     replacer = _Replacer({id(choice.candidate.node): choice.replacement for choice in choices})
+    writer = _Writer(text, module)
+    pieces: list[str] = []
+    position = 0
     try:
-        return module.visit(replacer).code
+        for statement in writer.outermost(choice.candidate for choice in choices):
+            pieces += (text[position : statement.start], writer.code(statement, statement.node.visit(replacer)))
+            position = statement.end
     except (libcst.CSTValidationError, libcst.CSTLogicError):
-        # An expression that may not stand where the old one stood without white space or parentheses around it.
-        return parse(_changed(text, 0, changes)).code
+        # An expression that may not stand where the old one stood, for want of white space or parentheses around it.
+        return _checked(_changed(text, 0, changes))
+    pieces.append(text[position:])
+    return "".join(pieces)
+
+
+def _checked(text: str) -> str:
+    parse(text)
+    return text
 
 
 def parse(text: str) -> libcst.Module:
@@ -106,6 +121,52 @@ class _Replacer(libcst.CSTTransformer):
         return self._replacements.get(id(original_node), updated_node)
 
 
+class _Writer:
+    """Writes changed statements as text.
+
+    Whole modules are not written, since libcst does not keep every source: ``except (A, B) :`` loses its space.
+    """
+
+    def __init__(self, text: str, module: libcst.Module) -> None:
+        self._text = text
+        self._module = module.with_changes(header=(), footer=(), has_trailing_newline=True)
+        self._kept: dict[tuple[int, int], bool] = {}
+
+    def outermost(self, candidates: Iterable[_Candidate]) -> list[_Candidate]:
+        """For the candidates the outermost statements that libcst writes as they were, in the order of the text."""
+        found: dict[int, _Candidate] = {}
+        for candidate in candidates:
+            holders = (*candidate.statements, *((candidate,) if isinstance(candidate.node, _Statement) else ()))
+            chosen = next((holder for holder in holders if self._is_kept(holder)), holders[-1])
+            found[chosen.start] = chosen
+        return [found[start] for start in sorted(found)]
+
+    def code(self, place: _Candidate, written: object) -> str:
+        """``written``, which is put in the place of a statement, as text."""
+        statements: list[_Statement] = []
+        if isinstance(written, _Statement):
+            statements = [written]
+        elif isinstance(written, libcst.FlattenSentinel):
+            statements = [statement for statement in written if isinstance(statement, _Statement)]
+        if not statements:
+            return ""
+        if not place.indentation:
+            code = self._module.with_changes(body=statements).code
+        else:
+            block = libcst.IndentedBlock(statements, indent=place.indentation)
+            wrapper = libcst.If(libcst.Name("_"), block)
+            code = self._module.with_changes(body=[wrapper]).code.removeprefix("if _:\n")
+        # The last row of the file may have no line end.
+        return code if self._text[place.start : place.end].endswith("\n") else code.removesuffix("\n")
+
+    def _is_kept(self, statement: _Candidate) -> bool:
+        place = (statement.start, statement.end)
+        if place not in self._kept:
+            text = self._text[statement.start : statement.end]
+            self._kept[place] = self.code(statement, statement.node) == text
+        return self._kept[place]
+
+
 class _Chooser:
     """Finds for all edits the nodes to replace."""
 
@@ -124,9 +185,8 @@ class _Chooser:
         for change in self._changes:
             if any(change in choice.changes for choice in choices):
                 continue
-            candidates = sorted(
-                self._candidates(self._module, change, ""), key=lambda candidate: candidate.end - candidate.start
-            )
+            candidates = list(self._candidates(self._module, change, "", ()))
+            candidates.sort(key=lambda candidate: candidate.end - candidate.start)
             for candidate in candidates:
                 absorbed = [
                     choice for choice in choices if candidate.holds(choice.candidate.start, choice.candidate.end)
@@ -140,7 +200,9 @@ class _Chooser:
                 return None
         return choices
 
-    def _candidates(self, node: libcst.CSTNode, change: _Change, indentation: str) -> Iterator[_Candidate]:
+    def _candidates(
+        self, node: libcst.CSTNode, change: _Change, indentation: str, statements: tuple[_Candidate, ...]
+    ) -> Iterator[_Candidate]:
         """The expressions and statements below ``node`` that hold the edit."""
         is_block = isinstance(node, libcst.Module | libcst.IndentedBlock)
         if isinstance(node, libcst.IndentedBlock):
@@ -149,16 +211,18 @@ class _Chooser:
             place = self._ranges.get(child)
             if place is None:
                 continue
-            start, end = (
-                self._offset(place.start.line, place.start.column),
-                self._offset(place.end.line, place.end.column),
-            )
+            start = self._offset(place.start)
+            end = self._offset(place.end)
             if not start <= change.start <= change.end <= end:
                 continue
-            yield from self._candidates(child, change, indentation)
-            is_whole = isinstance(child, libcst.BaseExpression) and not isinstance(node, libcst.ConcatenatedString)
-            if is_whole or (is_block and isinstance(child, _Statement)):
-                yield _Candidate(child, start, end, indentation)
+            inner = statements
+            if is_block and isinstance(child, _Statement):
+                candidate = _Candidate(child, start, end, indentation, statements)
+                inner = (*statements, candidate)
+                yield candidate
+            elif isinstance(child, libcst.BaseExpression) and not isinstance(node, libcst.ConcatenatedString):
+                yield _Candidate(child, start, end, indentation, statements)
+            yield from self._candidates(child, change, indentation, inner)
 
     def _children_near(self, node: libcst.CSTNode, change: _Change) -> Sequence[libcst.CSTNode]:
         """The children of ``node`` that may hold the edit: of the many statements of a block only the near ones."""
@@ -169,11 +233,11 @@ class _Chooser:
         first = bisect_left(body, row, key=lambda statement: self._ranges[statement].end.line)
         return body[first : first + 3]
 
-    def _offset(self, row: int, column: int) -> int:
+    def _offset(self, position: CodePosition) -> int:
         # libcst counts a line end behind a last line that has none.
-        if row > len(self._table.starts):
+        if position.line > len(self._table.starts):
             return len(self._text)
-        return min(self._table.starts[row - 1] + column, len(self._text))
+        return min(self._table.starts[position.line - 1] + position.column, len(self._text))
 
     def _try(self, candidate: _Candidate, taken: set[_Change]) -> _Choice | None:
         """The replacement of a candidate by itself with its edits made; None if that is no such node."""
@@ -218,7 +282,7 @@ class _Chooser:
         return None if body is None else libcst.FlattenSentinel(body)
 
     def _block(self, code: str, indentation: str) -> Sequence[_Statement] | None:
-        """The statements of the rows ``code`` of a block; None if they do not parse or end in a comment of their own."""
+        """The statements of the rows ``code`` of a block; None if they do not parse or a comment ends them."""
         # Comments before the first statement of a module or block belong to the header, hence the pass.
         head = f"if 1:\n{indentation}pass\n" if indentation else "pass\n"
         try:
