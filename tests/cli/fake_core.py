@@ -2,7 +2,7 @@
 
 A line ``leak(x)`` is a GM102 with a safe repair (``leak(x.item())``) and an alternative (``.detach()``); ``maybe(x)``
 is a GM101 whose repair is unsafe; ``hopeless(x)`` is a GM501 without a repair; ``crash`` makes the analysis
-itself fail.
+itself fail, ``slow`` makes it slow.
 ``# gradmend: ignore`` at the end of the line or alone on the line above suppresses.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 import re
 import sys
+import time
 import types
 from dataclasses import dataclass, field
 from typing import Any
@@ -92,6 +93,8 @@ def scan_file(path: str, raw: bytes, project: object, select: frozenset[str] | N
     lines = source.text.split("\n")
     found: dict[bool, list[Finding]] = {True: [], False: []}
     for row, line in enumerate(lines, 1):
+        if line.startswith("slow"):
+            time.sleep(0.4)
         if line.startswith("crash"):
             raise ZeroDivisionError("a fault of ours")
         above = lines[row - 2].strip() if row > 1 else ""
@@ -126,7 +129,7 @@ def mend_file(
 
 
 def may_matter(raw: bytes, filename: str) -> bool:
-    return any(word in raw for word in (b"leak", b"maybe", b"hopeless", b"crash", b"too_complex"))
+    return any(word in raw for word in (b"leak", b"maybe", b"hopeless", b"crash", b"slow", b"too_complex"))
 
 
 class Project:
