@@ -69,12 +69,13 @@ class Engine:
             context = Context(Facts(run), machine, self.source_of, source)
             for codemod in CODEMODS:
                 for draft in codemod.find(context):
+                    if draft.traversal is not None and draft.explains:
+                        crash = context.facts.crash(draft.traversal)
+                        if crash in explained:
+                            continue
+                        explained.add(crash)
                     if draft.key in drafts:
                         continue
-                    if draft.traversal is not None and draft.explains:
-                        if draft.traversal in explained:
-                            continue
-                        explained.add(draft.traversal)
                     drafts[draft.key] = draft
                     if plans:
                         examined.candidates[id(draft)] = list(_built(draft))

@@ -80,9 +80,15 @@ RULE = Rule("GM305", "missing-retain-graph", "Two traversals of one graph, and t
 def find(context: Context) -> Iterator[Draft]:
     """Drafts for every call that frees what a later traversal of the same iteration walks."""
     facts = context.facts
+    last: dict[Traversal, Refreed] = {}
     for event in facts.refreed:
         if _same_iteration(facts, event) and _is_sure(facts, event):
-            yield _draft(context, event)
+            known = last.get(event.traversal)
+            # Each traversal is laid at the door of the one just before it, so that all but the last get their flag.
+            if known is None or known.earlier.index < event.earlier.index:
+                last[event.traversal] = event
+    for event in last.values():
+        yield _draft(context, event)
 
 
 def _same_iteration(facts: Facts, event: Refreed) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from functools import cached_property
 from typing import Final
 
@@ -124,8 +124,8 @@ class Facts:
         return False
 
     def coincide(self, one: Guard, other: Guard, both: Guard) -> bool:
-        """Whether two events are known to happen in one run: no condition of the first must meet an independent one of the
-        second. ``both`` is the path on which they clash."""
+        """Whether two events are known to happen in one run: no condition of the first must meet an independent one of
+        the second. ``both`` is the path on which they clash."""
         return not (one.beyond(other).facts and both.beyond(one).facts)
 
     def reaches_plainly(self, traversal: Traversal, node: Node) -> bool:
@@ -143,6 +143,22 @@ class Facts:
                 continue
             stack.extend(edge.node for edge in one.edges)
         return False
+
+    def crash(self, traversal: Traversal) -> Hashable:
+        """What ends the run at ``traversal``: the same for the same mistake in another iteration."""
+        causes = frozenset(
+            [
+                ("freed", event.earlier.call, event.node.where.node)
+                for event in self.refreed
+                if event.traversal is traversal
+            ]
+            + [
+                ("changed", event.change.where.node, event.node.where.node)
+                for event in self.stale
+                if event.traversal is traversal
+            ]
+        )
+        return (traversal.call, *(frame.caller_statement for frame in frames_of(traversal.where)), causes)
 
     # -- loops -----------------------------------------------------------------------------------------------------
 
