@@ -322,6 +322,8 @@ class Recorder(Machine):
             if type(saved.version) is Phi and any(old is change for _, old in saved.version.alternatives):
                 continue
             narrowed = both.meet(change.path)
+            if narrowed is not None and change.step is not None:
+                narrowed = _with_gradient(change.step, saved.storage, narrowed)
             if narrowed is not None:
                 found.append((narrowed, change))
         return found
@@ -360,7 +362,12 @@ class Recorder(Machine):
         owned = self.owned(parameters)
         event.applied = {leaf: leaf.slots["grads"] for leaf in owned}
         self.tape.add(event)
-        storages = tuple(leaf.slots["storage"] for leaf in owned)
+        # An optimizer skips a parameter whose .grad is None.
+        storages = tuple(
+            leaf.slots["storage"]
+            for leaf, gradients in event.applied.items()
+            if any(guard.compatible(self.path) for guard, _ in gradients)
+        )
         change = Change(
             self.tape.next_index,
             self.where(call),
@@ -382,6 +389,17 @@ class Recorder(Machine):
         for leaf in owned:
             self.write(leaf.slots, "grads", ())
             self.write(leaf.slots, "gradient", None)
+
+
+def _with_gradient(step: Step, storage: Storage, path: Guard) -> Guard | None:
+    """The part of ``path`` on which ``step`` has a gradient for the parameter in ``storage``; None where it has none."""
+    for leaf, gradients in step.applied.items():
+        if leaf.slots["storage"] is storage:
+            for guard, _ in gradients:
+                both = path.meet(guard)
+                if both is not None:
+                    return both
+    return None
 
 
 def owns(parameters: Parameters, leaf: Node) -> bool:
