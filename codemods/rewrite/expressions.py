@@ -102,6 +102,8 @@ def _fitted(source: Source, node: ast.expr, code: str) -> str:
         new = ast.parse(f"({code}\n)", mode="eval").body
     except (SyntaxError, ValueError):
         raise EditRefused(f"{code!r} is no expression") from None
+    if isinstance(node, ast.GeneratorExp) and _is_whole_argument_list(source, node):
+        return f"({code})"
     is_bracketed = is_atom(new, code.strip()) or (isinstance(new, ast.Constant) and not _is_dotted(source, node))
     if is_bracketed or grouping_end(source.text, *source.offsets(node)) is not None:
         return code
