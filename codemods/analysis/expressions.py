@@ -709,8 +709,7 @@ class Expressions(Builtins):
             return self.slice_of(container, expression)
         index = self.resolve(self.evaluate(expression.slice))
         if self.tensor_like(container) and type(container) is not Phi:
-            operands = [Operand(expression.value, container)]
-            result = self.operate("select", expression, operands)
+            result = self.indexed(Operand(expression.value, container), index, expression)
             if type(container) is Symbol:
                 return Symbol(("item", container.key, key_of(index)), result.node, cuts=container.cuts)
             return result
@@ -734,11 +733,20 @@ class Expressions(Builtins):
         if kind is TorchModule:
             return container
         if self.tensor_like(container):
-            result = self.operate("slice", expression, [Operand(expression.value, container)])
+            view = torch_operations.OPERATIONS["getitem"]
+            result = self.operate("slice", expression, [Operand(expression.value, container)], operation=view)
             return Symbol(self.fresh("slice"), result.node) if kind is Symbol else result
         if isinstance(container, str) and numbers:
             return container[lower:upper]
         return Symbol(("slice", key_of(container), key_of(lower), key_of(upper)))
+
+    def indexed(self, tensor: Operand, index: Value, site: ast.AST) -> Tensor:
+        """``tensor[index]``: a view where the index is made of numbers and slices, a copy where it has tensors or lists."""
+        advanced = is_advanced(index)
+        if advanced is None:
+            return self.record("select", site, [tensor], saves=None)
+        operation = torch_operations.OPERATIONS["getitem_advanced" if advanced else "getitem"]
+        return self.operate("select", site, [tensor], operation=operation)
 
     def select(self, container: Value, index: Value, site: ast.AST) -> Value:
         """``container[index]``"""
@@ -767,7 +775,7 @@ class Expressions(Builtins):
             if type(found) is FunctionValue:
                 return self.call_function(found, [Operand(None, container), Operand(None, index)], {}, site)
         if kind is Tensor:
-            return self.operate("select", site, [Operand(None, container)])
+            return self.indexed(Operand(None, container), index, site)
         if kind is Symbol:
             return Symbol(("item", container.key, key_of(index)), container.node, cuts=container.cuts)
         if kind is External or kind is ClassValue:
@@ -1104,6 +1112,28 @@ class GradientOf:
     def __init__(self, parameters: Parameters, gradient: Tensor) -> None:
         self.parameters = parameters
         self.gradient = gradient
+
+
+def is_advanced(index: Value) -> bool | None:
+    """Whether a subscript picks by tensors or lists, which copies; None where that is not known.
+
+    Source: https://docs.pytorch.org/docs/stable/tensor_view.html and NumPy's rules for indexing.
+    """
+    kind = type(index)
+    if kind is TupleValue:
+        parts = [is_advanced(part) for part in index.items]
+        return True if True in parts else None if None in parts else False
+    if kind is Tensor:
+        # A single integer in a tensor counts as a number.
+        return None if index.scalar else True
+    if kind is ListCell or isinstance(index, bool):
+        return True
+    if index is None or isinstance(index, int):
+        return False
+    if kind is Symbol and isinstance(index.key, tuple):
+        counts = index.above is not None or index.key[0] in {"first", "later"}
+        return False if counts or "Slice" in index.key or index.key == ("constant", "Ellipsis") else None
+    return None
 
 
 def facts_of(key: Any) -> tuple[Guard, Guard]:
