@@ -11,15 +11,15 @@ from __future__ import annotations
 import ast
 import re
 import sys
-import warnings
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from operator import attrgetter
 
 from ..finding import Span
 from ..rewrite.edits import LineTable, TextEdit
 from .errors import SourceError
 from .lines import WrittenText, unified
+from .matching import all_in_place, parse, parses_to
 from .notebook import Notebook
 
 __all__ = ["Source", "SourceError"]
@@ -79,7 +79,7 @@ class Source:
         self._table: LineTable | None = None
         self._parents: dict[int, ast.AST] | None = None
         if notebook is not None:
-            self._tree = notebook.parse(_parse)
+            self._tree = notebook.parse(parse)
             self.text = notebook.text
             self.problems = tuple(notebook.problems)
 
@@ -150,7 +150,7 @@ class Source:
         """The syntax tree of the text. Raises ``SourceError`` where it does not parse or is nested too deeply."""
         if self._tree is None:
             try:
-                self._tree = _parse(self.text)
+                self._tree = parse(self.text)
             except SyntaxError as error:
                 raise SourceError(self.filename, _in_words(error)) from None
             except (RecursionError, MemoryError):
@@ -200,17 +200,17 @@ class Source:
     def segment_matches(self, node: ast.expr | ast.keyword | ast.stmt) -> bool:
         """Whether the text at the node's span is this node.
 
-        Python before 3.12 gives wrong positions to what stands inside an f-string: there the text must be the node's
-        and occur only once in the string.
+        Python before 3.12 gives wrong positions to much that stands inside an f-string: there the text must also be the
+        only one of its kind in the string, or all positions in the string be right.
         """
         segment = self.segment(node)
         fstring = None if _FSTRING_SPANS_ARE_RIGHT else self._enclosing_fstring(node)
-        if fstring is not None and fstring is not node:
+        if fstring is not None and fstring is not node and not all_in_place(fstring, self.text, self.offsets):
             start, end = self.offsets(fstring)
             node_start, node_end = self.offsets(node)
             if not start < node_start <= node_end < end or self.text.count(segment, start, end) != 1:
                 return False
-        return _parses_to(segment, node, self.indentation(node.lineno) or " ")
+        return parses_to(segment, node, self.indentation(node.lineno) or " ")
 
     def indentation(self, row: int) -> str:
         """The white space that a row starts with, from the last form feed on, where Python starts to count."""
@@ -293,13 +293,6 @@ def _is_notebook(filename: str) -> bool:
     return filename.endswith(".ipynb")
 
 
-def _parse(text: str) -> ast.Module:
-    with warnings.catch_warnings():
-        # Invalid escapes in other people's strings are not this tool's news.
-        warnings.simplefilter("ignore")
-        return ast.parse(text)
-
-
 def _declared_encoding(head: bytes, filename: str, bom: bool) -> str:
     import tokenize
 
@@ -321,68 +314,3 @@ def _in_words(error: SyntaxError) -> str:
     if error.msg.startswith(_PYTHON_2):
         message += " (this looks like Python 2; convert it to Python 3 first)"
     return message
-
-
-def _parses_to(segment: str, node: ast.expr | ast.keyword | ast.stmt, indentation: str) -> bool:
-    wrappings: Sequence[tuple[str, str]]
-    if isinstance(node, ast.stmt):
-        wrappings = ((f"if 1:\n{indentation}" if node.col_offset else "", "\n"),)
-    elif isinstance(node, ast.keyword):
-        wrappings = (("_(", "\n)"),)
-    elif isinstance(node, ast.Starred):
-        wrappings = (("[", "\n]"),)
-    elif isinstance(node, ast.Slice):
-        wrappings = (("_[", "\n]"),)
-    elif isinstance(node, ast.Tuple):
-        # A tuple of slices parses only in a subscript.
-        wrappings = (("(", "\n)"), ("_[", "\n]"))
-    else:
-        wrappings = (("(", "\n)"),)
-    for before, after in wrappings:
-        try:
-            parsed = _parse(before + segment + after).body
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-        if len(parsed) == 1 and _same(_inner(parsed[0], node), node):
-            return True
-    return False
-
-
-def _inner(statement: ast.stmt, like: ast.AST) -> ast.AST | None:
-    if isinstance(like, ast.stmt):
-        if like.col_offset == 0:
-            return statement
-        return statement.body[0] if isinstance(statement, ast.If) and len(statement.body) == 1 else None
-    value = statement.value if isinstance(statement, ast.Expr) else None
-    if isinstance(like, ast.keyword):
-        return value.keywords[0] if isinstance(value, ast.Call) and len(value.keywords) == 1 else None
-    if isinstance(like, ast.Starred):
-        return value.elts[0] if isinstance(value, ast.List) and len(value.elts) == 1 else None
-    if (
-        isinstance(value, ast.Subscript)
-        and isinstance(value.value, ast.Name)
-        and value.value.id == "_"
-        and isinstance(like, ast.Slice | ast.Tuple)
-    ):
-        return value.slice
-    return value
-
-
-def _same(one: object, other: object) -> bool:
-    """Whether two trees say the same, positions and load or store contexts aside."""
-    pairs = [(one, other)]
-    while pairs:
-        left, right = pairs.pop()
-        if isinstance(left, ast.expr_context) and isinstance(right, ast.expr_context):
-            continue
-        if type(left) is not type(right):
-            return False
-        if isinstance(left, ast.AST) and isinstance(right, ast.AST):
-            pairs.extend((getattr(left, name, None), getattr(right, name, None)) for name in left._fields)
-        elif isinstance(left, list) and isinstance(right, list):
-            if len(left) != len(right):
-                return False
-            pairs.extend(zip(left, right, strict=True))
-        elif left != right:
-            return False
-    return True
