@@ -143,6 +143,8 @@ class Library(Functions):
                 return self.make_module(bare, arguments, keywords, call)
         if name in grad_modes.GRAD_TRANSFORMS or name.startswith("torch.func."):
             return Symbol(("transform", self.fresh()))
+        if name.startswith("torch.distributions.") and bare[0].isupper():
+            return self.unknown_call(External(name), arguments, keywords, call, key=("distribution", self.fresh()))
         for prefix in TORCH_PREFIXES:
             if name.startswith(prefix) and name == prefix + bare:
                 return self.torch_function(bare, arguments, keywords, call)

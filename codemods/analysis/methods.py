@@ -406,6 +406,8 @@ class Methods(Library):
             self.tape.add(Misuse(self.tape.next_index, self.where(call), self.path, call))
         if name == "requires_grad_":
             return self.symbol_leaf_tensor(receiver, arguments, keywords, call)
+        if name in torch_operations.SAMPLERS and isinstance(key, tuple) and key[0] == "distribution":
+            return Tensor()
         if name in {"parameters", "named_parameters"} and not arguments:
             return self.symbol_parameters(receiver, name, call)
         if name in torch_modules.MODULE_METHODS_RETURNING_SELF and receiver.node is None:

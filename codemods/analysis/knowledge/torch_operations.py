@@ -425,6 +425,10 @@ ALIASES_DETACHED: frozenset[str] = frozenset({"detach", "detach_", "data", "nump
 their own, so it is not (https://pytorch.org/docs/stable/generated/torch.Tensor.detach.html)."""
 
 
+SAMPLERS: frozenset[str] = frozenset({"sample", "sample_n", "enumerate_support"})
+"""Methods of the classes of ``torch.distributions`` that draw without a graph; ``rsample`` keeps it
+(https://docs.pytorch.org/docs/stable/distributions.html)."""
+
 SCALAR_LOSSES: frozenset[str] = frozenset(
     {
         "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy",
