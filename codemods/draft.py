@@ -34,13 +34,14 @@ class Rule:
 class Allowance:
     """What a repair may change of the gradients, besides making the finding go.
 
-    ``lost`` says which nodes a traversal need not reach any more; by default none. ``gained`` allows a traversal to reach
-    more than before. ``unused`` allows leaves to lose a gradient that no step applies. ``reordered``: the repair moves
+    ``lost`` says which nodes a traversal need not reach any more; by default none. ``gained`` allows a traversal to
+    reach more than before, and steps to apply it; a function says which nodes a traversal may reach, and then steps must
+    apply no more than before. ``unused`` allows leaves to lose a gradient that no step applies. ``reordered``: the repair moves
     code, so places are not compared, only which traversals reach which step's parameters.
     """
 
     lost: Callable[[Node, Traversal], bool] | None = None
-    gained: bool = False
+    gained: bool | Callable[[Node, Traversal], bool] = False
     unused: bool = False
     reordered: bool = False
     gradients: Callable[[Node, Traversal], bool] | None = None
@@ -57,6 +58,8 @@ class Plan:
     allowance: Allowance = field(default_factory=Allowance)
     proof: bool = True
     """False where the edit changes nothing that a tape could show."""
+    moved: tuple[ast.stmt, ...] = ()
+    """Statements of one file that the edits move, in their new order: what they do is looked for at their new place."""
 
 
 @dataclass(slots=True)

@@ -38,6 +38,8 @@ class Examined:
     drafts: list[Draft] = field(default_factory=list)
     candidates: dict[int, list[Candidate]] = field(default_factory=dict)
     machine: Interpreter | None = None
+    changed: dict[str, Source] = field(default_factory=dict)
+    """The files that edits changed to make this version."""
 
     def keys(self, locate: Callable[[str, ast.AST], tuple[str, int, int]]) -> set[tuple[str, tuple[str, int, int]]]:
         return {(draft.rule.code, locate(draft.filename, draft.site)) for draft in self.drafts}
@@ -152,19 +154,26 @@ class Engine:
         after = self.applied(examined.source, candidate.edits)
         if after is None:
             return None
+        moved = candidate.plan.moved
         locate = self.locator(candidate.edits)
+        if moved:
+            (filename,) = after.changed
+            original = examined.source if filename == examined.source.filename else self.source_of(filename)
+            assert original is not None
+            locate = self.locator(candidate.edits, relocated(moved, locate, original, after.changed[filename]))
         old = examined.keys(locate)
         here = self.locator({})
         left = after.keys(here)
         mine = (draft.rule.code, locate(draft.filename, draft.site))
-        if mine in left and not candidate.plan.allowance.reordered:
+        if mine in left and (moved or not candidate.plan.allowance.reordered):
             return None
         plasters = {key for key in left - old if key[0] == "GM304"}
         if left - old - plasters:
             return None
         portraits = {run.entry: portray(run, here) for run in after.analysis.runs}
         before = [(run, portray(run, locate)) for run in examined.analysis.runs]
-        reason = objection(before, portraits, candidate.plan.allowance)
+        order = (locate, here) if moved else None
+        reason = objection(before, portraits, candidate.plan.allowance, order)
         if reason is not None:
             self.explain(draft, candidate, reason)
             return None
@@ -222,11 +231,15 @@ class Engine:
         project = self.project.overlaid({name: s for name, s in changed.items() if name != source.filename})
         engine = Engine(project, self.select)
         engine.sources = {**self.sources, **changed}
-        return engine.examine(main, plans=False)
+        examined = engine.examine(main, plans=False)
+        examined.changed = changed
+        return examined
 
-    def locator(self, edits: Edits) -> Callable[[str, ast.AST], tuple[str, int, int]]:
+    def locator(
+        self, edits: Edits, moved: dict[ast.AST, tuple[str, int, int]] | None = None
+    ) -> Callable[[str, ast.AST], tuple[str, int, int]]:
         maps = {filename: PositionMap(parts) for filename, parts in edits.items()}
-        known: dict[ast.AST, tuple[str, int, int]] = {}
+        known = dict(moved or {})
 
         def locate(filename: str, node: ast.AST) -> tuple[str, int, int]:
             place = known.get(node)
@@ -274,6 +287,41 @@ class Engine:
             repairs[0] if repairs else None,
             tuple(repairs[1:]),
         )
+
+
+def relocated(
+    moved: Iterable[ast.stmt], unmoved: Callable[[str, ast.AST], tuple[str, int, int]], old: Source, new: Source
+) -> dict[ast.AST, tuple[str, int, int]]:
+    """Where each node of the ``moved`` statements of ``old`` is found in ``new``.
+
+    ``unmoved`` says where everything else has gone.
+    """
+    wanted: dict[str, list[ast.stmt]] = {}
+    for statement in moved:
+        wanted.setdefault(ast.dump(statement), []).append(statement)
+    # What is written the same elsewhere in the file stays there.
+    stay = {
+        unmoved(old.filename, node)
+        for node in ast.walk(old.tree)
+        if isinstance(node, ast.stmt) and node not in wanted.get(ast.dump(node), (node,))
+    }
+    found: dict[str, list[ast.stmt]] = {}
+    for node in ast.walk(new.tree):
+        if isinstance(node, ast.stmt) and (old.filename, *_position(node)) not in stay:
+            found.setdefault(ast.dump(node), []).append(node)
+    places: dict[ast.AST, tuple[str, int, int]] = {}
+    for text, statements in wanted.items():
+        news = sorted(found.get(text, ()), key=_line)
+        if len(news) != len(statements):
+            continue
+        for statement, now in zip(statements, news, strict=True):
+            for one, other in zip(ast.walk(statement), ast.walk(now), strict=True):
+                places[one] = (old.filename, *_position(other))
+    return places
+
+
+def _position(node: ast.AST) -> tuple[int, int]:
+    return getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
 
 
 def _built(draft: Draft) -> Iterable[Candidate]:

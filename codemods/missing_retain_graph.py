@@ -143,7 +143,8 @@ def _draft(context: Context, event: Refreed) -> Draft:
 
 
 def _events_between(facts: Facts, earlier: Traversal, later: Traversal) -> list[Step | ZeroGrad]:
-    return [one for one in (*facts.steps, *facts.clears) if earlier.index < one.index < later.index]
+    events: list[Step | ZeroGrad] = [*facts.steps, *facts.clears]
+    return [one for one in events if earlier.index < one.index < later.index]
 
 
 def _sum_does_the_same(earlier: Traversal, later: Traversal, between: list[Step | ZeroGrad]) -> bool:

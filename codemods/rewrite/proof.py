@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
-from ..analysis.facts import Facts
+from ..analysis.facts import Facts, frames_of
 from ..analysis.interpreter import Run
 from ..analysis.tape import Flat, Misuse, Node, Step, Traversal, Unused
 from ..draft import Allowance
@@ -65,8 +66,17 @@ def _leaf_names(run: Run, locate: Locate) -> dict[Node, tuple[object, ...]]:
     return names
 
 
-def objection(before: Iterable[tuple[Run, Portrait]], after: dict[str, Portrait], allowance: Allowance) -> str | None:
-    """Why the repair must not be made, in words for people who mend gradmend; None where it is proved."""
+def objection(
+    before: Iterable[tuple[Run, Portrait]],
+    after: dict[str, Portrait],
+    allowance: Allowance,
+    places: tuple[Locate, Locate] | None = None,
+) -> str | None:
+    """Why the repair must not be made, in words for people who mend gradmend; None where it is proved.
+
+    ``places`` is given where traversals or steps may come in another order than before: where those of before are found
+    in the text after the repair, and where those of after are. What happens at one place is then compared.
+    """
     for run, old in before:
         new = after.get(run.entry)
         if new is None:
@@ -77,6 +87,8 @@ def objection(before: Iterable[tuple[Run, Portrait]], after: dict[str, Portrait]
             )
         if len(old.traversals) != len(new.traversals) or len(old.applied) != len(new.applied):
             return f"{run.entry}: other traversals or steps than before"
+        if places is not None and not _arranged(old, new, *places):
+            return f"{run.entry}: traversals or steps are not found again"
         order = {event: index for index, (event, _) in enumerate(old.traversals)}
         new_order = {event: index for index, (event, _) in enumerate(new.traversals)}
         if not allowance.reordered:
@@ -89,6 +101,45 @@ def objection(before: Iterable[tuple[Run, Portrait]], after: dict[str, Portrait]
             if problem:
                 return f"{run.entry}: {problem}"
     return None
+
+
+def _arranged(old: Portrait, new: Portrait, locate_old: Locate, locate_new: Locate) -> bool:
+    """Put what ``new`` did in the order of ``old``; false where it does not do the same things."""
+    traversals = _in_order_of(old.traversals, locate_old, new.traversals, locate_new)
+    applied = _in_order_of(old.applied, locate_old, new.applied, locate_new)
+    if traversals is None or applied is None:
+        return False
+    new.traversals, new.applied = traversals, applied
+    return True
+
+
+Happened = TypeVar("Happened", bound=tuple[Traversal, Any] | tuple[Step, Any])
+
+
+def _in_order_of(
+    old: list[Happened], locate_old: Locate, new: list[Happened], locate_new: Locate
+) -> list[Happened] | None:
+    waiting: dict[tuple[object, ...], list[Happened]] = {}
+    for one in new:
+        waiting.setdefault(_place(one[0], locate_new), []).append(one)
+    found: list[Happened] = []
+    for one in old:
+        here = waiting.get(_place(one[0], locate_old))
+        if not here:
+            return None
+        found.append(here.pop(0))
+    return found
+
+
+def _place(event: Traversal | Step, locate: Locate) -> tuple[object, ...]:
+    """The call, the statements that led there, and the iterations around it."""
+    calls = [
+        locate(frame.caller.module.filename, frame.caller_statement)
+        for frame in frames_of(event.where)
+        if frame.caller is not None and frame.caller_statement is not None
+    ]
+    turns = tuple(turn for _, turn in event.where.loops)
+    return (locate(event.where.frame.module.filename, event.where.node), *calls, turns)
 
 
 def _compare(
@@ -105,10 +156,11 @@ def _compare(
             continue
         if not _may_be_lost(node, traversal, allowance, known):
             return f"a traversal no longer reaches {node}"
-    if not allowance.gained:
+    if allowance.gained is not True:
         for key in now.keys() - reached.keys():
-            if now[key].kind != "leaf":
-                return f"a traversal reaches {now[key]} now"
+            node = now[key]
+            if node.kind != "leaf" and not (allowance.gained and allowance.gained(node, traversal)):
+                return f"a traversal reaches {node} now"
     return None
 
 
@@ -138,6 +190,6 @@ def _compare_steps(
             traversal = next(t for t, index in order.items() if index == lost)
             if allowance.gradients is None or not allowance.gradients(leaf, traversal):
                 return f"a step no longer applies the gradient of {leaf}"
-        if new - old and not allowance.gained:
+        if new - old and allowance.gained is not True:
             return f"a step applies another gradient of {leaf}"
     return None
