@@ -101,7 +101,7 @@ class Library(Functions):
             return copy
         if kind is TorchModule or kind is Instance:
             twin: Value = (
-                TorchModule(value.name, self.fresh("module", value.name))
+                TorchModule(value.name, self.fresh("module", value.name), value.site)
                 if kind is TorchModule
                 else Instance(value.cls, self.fresh("instance", value.cls.name))
             )
@@ -156,8 +156,9 @@ class Library(Functions):
             return self.constructed(bare, arguments, keywords, call)
         if bare in torch_operations.IN_PLACE and arguments:
             return self.call_method(Method(arguments[0].value, bare, arguments[0].expression), arguments[1:], keywords, call)
-        if bare in {"relu", "dropout", "leaky_relu", "elu", "relu6", "silu", "hardtanh", "selu"}:
-            inplace = keywords.get("inplace")
+        position = torch_operations.IN_PLACE_ARGUMENT.get(bare)
+        if position is not None:
+            inplace = keywords.get("inplace") or (arguments[position] if position < len(arguments) else None)
             given = self.resolve(arguments[0].value) if arguments else None
             if inplace is not None and inplace.value is True and type(given) is Tensor:
                 self.change(given, bare, call, [], arguments[0].expression)

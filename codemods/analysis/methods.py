@@ -240,7 +240,7 @@ class Methods(Library):
         elif name != "detach_":
             for leaf in receiver.leaves:
                 tensor = Tensor(None, leaf.slots["storage"])
-                self.change(tensor, "fill", call, [], mine.expression)
+                self.change(tensor, "fill", call, [], mine.expression, leaf=leaf)
 
     # -- modules and optimizers ------------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ class Modules(Recorder):
         self, name: str, arguments: Seq[Operand], keywords: dict[str, Operand], site: ast.AST
     ) -> TorchModule:
         """``torch.nn.NAME(…)``"""
-        module = TorchModule(name, self.fresh("module", name))
+        module = TorchModule(name, self.fresh("module", name), self.where(site))
         kind = MODULES[name]
         module.slots["training"] = True
         for keyword, operand in keywords.items():
@@ -51,8 +51,8 @@ class Modules(Recorder):
             module.slots["children"] = given if type(given) is DictCell else DictCell()
         else:
             self.add_parameters(module, kind, keywords, site)
-        if kind.in_place_option and arguments and name in {"ReLU", "ReLU6", "SELU", "SiLU", "Mish", "Hardswish"}:
-            module.slots.setdefault("inplace", arguments[0].value)
+        if 0 <= kind.in_place_position < len(arguments):
+            module.slots.setdefault("inplace", arguments[kind.in_place_position].value)
         return module
 
     def add_parameters(self, module: TorchModule, kind: ModuleKind, keywords: dict[str, Operand], site: ast.AST) -> None:
@@ -182,7 +182,7 @@ class Modules(Recorder):
         if kind.in_place_option and self.resolve(module.slots.get("inplace", False)) is True and arguments:
             given = self.resolve(arguments[0].value)
             if type(given) is Tensor:
-                self.change(given, kind.operation, call, [], arguments[0].expression)
+                self.change(given, kind.operation, call, [], arguments[0].expression, module=module)
                 return given
         tracked = any(self.edges_of(operand.value) for operand in operands)
         weights: list[Operand] = []

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence as Seq
 from typing import Final
 
 from .guards import ALWAYS, Guard
-from .knowledge.torch_operations import MAY_RETURN_INPUT, OPERATIONS, Keeps, Operation
+from .knowledge.torch_operations import IN_PLACE_KEEPS_RESULT, MAY_RETURN_INPUT, OPERATIONS, Keeps, Operation
 from .machine import Machine
 from .tape import (
     Change,
@@ -35,6 +35,7 @@ from .values import (
     Storage,
     Symbol,
     Tensor,
+    TorchModule,
     TupleValue,
     Value,
 )
@@ -45,6 +46,7 @@ PIECEWISE_LINEAR: Final = frozenset(
     {"relu", "leaky_relu", "abs", "hardtanh", "dropout", "max_pool1d", "max_pool2d", "max_pool3d", "relu6", "threshold"}
 )
 """Their second derivative is zero: the saved result carries no graph into the derivative."""
+KEEPS_RESULT: Final = Operation(Keeps.NEVER, Keeps.NEVER, True)
 MOST_CUTS: Final = 6
 
 
@@ -189,11 +191,13 @@ class Recorder(Machine):
         operands: Seq[Operand],
         target: ast.expr | None,
         whole: bool = True,
+        module: TorchModule | None = None,
+        leaf: Node | None = None,
     ) -> None:
         """``tensor`` is overwritten in place with the result of ``operation`` on itself and ``operands``.
 
         Its grad_fn becomes the new operation; everything that saved its memory before is stale. ``whole`` is false
-        where only a part (an index) is written.
+        where only a part (an index) is written; ``leaf`` is given where ``tensor`` stands for one.
         """
         mine = Operand(target, tensor)
         before = tensor.slots["node"]
@@ -201,7 +205,10 @@ class Recorder(Machine):
             sources = [mine, *operands] if not whole else list(operands)
             result = self.record(operation, site, sources, saves=False)
         else:
-            result = self.operate(operation, site, [mine, *operands])
+            rule = KEEPS_RESULT if operation in IN_PLACE_KEEPS_RESULT else None
+            result = self.operate(operation, site, [mine, *operands], operation=rule)
+        if leaf is None and isinstance(before, Node) and before.kind == "leaf":
+            leaf = before
         event = Change(
             self.tape.next_index,
             self.where(site),
@@ -211,6 +218,8 @@ class Recorder(Machine):
             self.frame.statement or site,
             tensor,
             target,
+            leaf=leaf if leaf is not None and self.refuses_change(leaf) else None,
+            module=module,
         )
         self.tape.add(event)
         self.write(tensor.storage.slots, "version", event)
@@ -220,6 +229,11 @@ class Recorder(Machine):
             self.write(tensor.slots, "node", node)
         elif isinstance(before, Node) and before.kind != "leaf" and self.recording_guards() and whole:
             self.write(tensor.slots, "node", None)
+
+    def refuses_change(self, leaf: Node) -> bool:
+        """Whether changing ``leaf`` in place raises: it requires a gradient and operations are recorded, both surely."""
+        requires = self.resolve(leaf.slots.get("requires_grad", True))
+        return requires is True and self.recording_guards() == (ALWAYS,)
 
     def saved_in_place(self, saved: Saved, tensor: Tensor, result: Tensor, event: Change) -> Saved:
         """What an in-place operation saves: the tensor as it is afterwards where its result is needed, a private copy

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from .guards import ALWAYS, Guard
-from .values import Frame, Optimizer, Parameters, Storage, Value
+from .values import Frame, Optimizer, Parameters, Storage, TorchModule, Value
 
 
 class Loop:
@@ -196,6 +196,10 @@ class Change(Event):
     tensor: Value = None
     target: ast.expr | None = None
     step: Step | None = None
+    leaf: Node | None = None
+    """The leaf that is changed while operations are recorded: PyTorch raises."""
+    module: TorchModule | None = None
+    """The module with ``inplace=True`` that changed its input."""
 
 
 @dataclass(eq=False, slots=True)

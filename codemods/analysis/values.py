@@ -143,13 +143,14 @@ class Instance:
 
 class TorchModule:
     """An instance of a class of torch.nn. ``name`` is the bare class name; ``slots`` hold parameters and options;
-    ``slots["children"]`` the sub-modules of a container as a ListCell or DictCell."""
+    ``slots["children"]`` the sub-modules of a container as a ListCell or DictCell. ``site`` is where it was made."""
 
-    __slots__ = ("key", "name", "slots")
+    __slots__ = ("key", "name", "site", "slots")
 
-    def __init__(self, name: str, key: Hashable) -> None:
+    def __init__(self, name: str, key: Hashable, site: Any = None) -> None:
         self.name = name
         self.key = key
+        self.site = site
         self.slots: Slots = {}
 
 
