@@ -11,6 +11,8 @@ from typing import Protocol
 from . import (
     accumulated_loss,
     carried_hidden_state,
+    inplace_on_graph,
+    loop_invariant_graph,
     missing_create_graph,
     missing_retain_graph,
     needless_retain_graph,
@@ -31,12 +33,14 @@ class Codemod(Protocol):
 
 MODULES: tuple[ModuleType, ...] = (
     undetached_fake,
+    loop_invariant_graph,
     carried_hidden_state,
     accumulated_loss,
     retain_for_create,
     missing_create_graph,
     redundant_retain_graph,
     missing_retain_graph,
+    inplace_on_graph,
     needless_retain_graph,
 )
 CODEMODS: tuple[Codemod, ...] = MODULES  # type: ignore[assignment]
