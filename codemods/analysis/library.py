@@ -8,7 +8,7 @@ from typing import Final
 
 from .functions import Functions
 from .guards import ALWAYS, Guard
-from .knowledge import grad_modes, optimizers, torch_modules, torch_operations
+from .knowledge import consumers, grad_modes, optimizers, torch_modules, torch_operations
 from .tape import Cut, Node, Operand
 from .values import (
     DictCell,
@@ -42,7 +42,8 @@ TORCH_PREFIXES: Final = (
     "torch.",
 )
 GRADIENT_FUNCTIONS: Final = frozenset({"torch.autograd.grad"})
-NUMERIC_LIBRARIES: Final = frozenset({"numpy", "math", "random", "os", "time", "json", "sys", "logging", "re", "statistics"})
+STATELESS: Final = tuple(torch_modules.STATELESS_FACTORIES)
+NUMERIC_LIBRARIES: Final = frozenset({"gym", "gymnasium", "pettingzoo", "argparse", "numpy", "math", "random", "os", "time", "json", "sys", "logging", "re", "statistics"})
 PURE: Final = frozenset(
     {"len", "isinstance", "hasattr", "callable", "issubclass", "type", "abs", "round", "str", "int", "float", "bool", "max"}
 )
@@ -77,8 +78,10 @@ class Library(Functions):
             return special(self, arguments, keywords, call)
         if bare in optimizers.OPTIMIZERS and arguments and bare != "Optimizer":
             return self.make_optimizer(bare, arguments, keywords, call)
-        if root in NUMERIC_LIBRARIES:
-            return Symbol(self.fresh("external", name), cuts=self.argument_cuts(arguments))
+        if root in NUMERIC_LIBRARIES or root + "." in consumers.DOTTED_PREFIXES or name in consumers.DOTTED:
+            return Symbol(("library", name, self.fresh()), cuts=self.argument_cuts(arguments))
+        if name.startswith(STATELESS):
+            return Symbol(("stateless", name, self.fresh()))
         return self.unknown_call(External(name), arguments, keywords, call)
 
     def argument_cuts(self, arguments: Arguments) -> frozenset[Cut]:
@@ -144,7 +147,10 @@ class Library(Functions):
         if name in grad_modes.GRAD_TRANSFORMS or name.startswith("torch.func."):
             return Symbol(("transform", self.fresh()))
         if name.startswith("torch.distributions.") and bare[0].isupper():
-            return self.unknown_call(External(name), arguments, keywords, call, key=("distribution", self.fresh()))
+            given = self.record("distribution", call, [*arguments, *keywords.values()])
+            return Symbol(("distribution", self.fresh()), given.node)
+        if name in consumers.DOTTED:
+            return Symbol(self.fresh("external", name))
         for prefix in TORCH_PREFIXES:
             if name.startswith(prefix) and name == prefix + bare:
                 return self.torch_function(bare, arguments, keywords, call)
@@ -354,18 +360,22 @@ class Library(Functions):
             self.called_back(operand.value, call)
         edges = [operand for operand in operands if self.edges_of(operand.value)]
         weights: list[Operand] = []
+        stateless = False
         if type(callee) is Symbol and not _of_library(callee.key):
             leaf = self.make_leaf(("params", callee.key), "parameters", call)
-            if ("known", callee.key) not in self.symbol_slots:
+            stateless = root_of(callee.key) == "stateless"
+            if ("known", callee.key) not in self.symbol_slots and not stateless:
                 leaf.assumed = True
             weights.append(Operand(None, Parameters((leaf,))))
             if callee.node is not None:
                 weights.append(Operand(None, callee))
-        for operand in edges:
-            self.escape(operand.value, call, "call")
+        if not stateless:
+            for operand in edges:
+                self.escape(operand.value, call, "call")
         if not edges and not weights:
             return Symbol(key or self.fresh("call"))
-        tensor = self.record("call", call, [*operands, *weights], kind="unknown", saves=None)
+        kind = "operation" if stateless else "unknown"
+        tensor = self.record("call", call, [*operands, *weights], kind=kind, saves=stateless or None)
         name = key or self.fresh("call")
         return Symbol(name, tensor.node, cuts=tensor.cuts)
 
@@ -378,9 +388,14 @@ class Library(Functions):
 
 def _of_library(key: Hashable) -> bool:
     """Whether a symbol is, or belongs to, an object of a library that holds no parameters."""
+    return root_of(key) in {"scheduler", "scaler", "torch", "string", "builtin", "library"}
+
+
+def root_of(key: Hashable) -> Hashable:
+    """What a symbol comes from: the first word of the key of the object whose part or result it is."""
     while isinstance(key, tuple) and len(key) > 1 and key[0] in {"attr", "item", "method", "entered"}:
         key = key[1]
-    return isinstance(key, tuple) and bool(key) and key[0] in {"scheduler", "scaler", "torch", "string", "builtin"}
+    return key[0] if isinstance(key, tuple) and key else None
 
 
 def key_of(value: Value) -> Hashable:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Hashable
 from typing import Final
 
 from .guards import ALWAYS, Guard
-from .knowledge import optimizers, torch_modules, torch_operations
-from .library import Arguments, Keywords, Library, _entries, key_of, plain
+from .knowledge import consumers, optimizers, torch_modules, torch_operations
+from .library import Arguments, Keywords, Library, _entries, key_of, plain, root_of
 from .tape import Cut, Discarded, Misuse, Node, Operand
 from .values import (
     BoundMethod,
@@ -406,8 +407,12 @@ class Methods(Library):
             self.tape.add(Misuse(self.tape.next_index, self.where(call), self.path, call))
         if name == "requires_grad_":
             return self.symbol_leaf_tensor(receiver, arguments, keywords, call)
-        if name in torch_operations.SAMPLERS and isinstance(key, tuple) and key[0] == "distribution":
-            return Tensor()
+        if isinstance(key, tuple) and key[0] == "distribution":
+            if name in torch_operations.SAMPLERS:
+                return Tensor()
+            return self.record(name, call, [mine, *operands], saves=True)
+        if name in consumers.METHODS or self.is_logger(name, mine, key):
+            return None
         if name in {"parameters", "named_parameters"} and not arguments:
             return self.symbol_parameters(receiver, name, call)
         if name in torch_modules.MODULE_METHODS_RETURNING_SELF and receiver.node is None:
@@ -431,6 +436,14 @@ class Methods(Library):
             for operand in operands:
                 self.called_back(operand.value, call)
         return self.unknown_call(Symbol(("attr", key, name), receiver.node), arguments, keywords, call)
+
+    def is_logger(self, name: str, mine: Operand, key: Hashable) -> bool:
+        """Whether a method only looks at what it is given, by its name and its receiver's."""
+        if name not in consumers.LOGGER_METHODS:
+            return False
+        spelled = mine.expression
+        last = spelled.attr if isinstance(spelled, ast.Attribute) else spelled.id if isinstance(spelled, ast.Name) else ""
+        return root_of(key) == "library" or (last in consumers.LOGGER_RECEIVERS and last != "self")
 
     def symbol_leaf_tensor(self, receiver: Symbol, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
         requires = self.resolve(arguments[0].value) if arguments else self.keyword_constant(keywords, "requires_grad", True)

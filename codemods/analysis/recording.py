@@ -357,6 +357,8 @@ class Recorder(Machine):
             for saved in node.saved:
                 edges.extend(edges_under(saved.edges, guard))
         unique = tuple(dict.fromkeys(edges))
+        if not unique and (not event.reached or any(node.saves is None for node in event.reached)):
+            return Tensor(None, scalar=scalar)
         if not unique:
             cut = Cut("constant", event.where, roots, event)
             return Tensor(None, scalar=scalar, cuts=frozenset({cut}))
