@@ -68,7 +68,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from .analysis.facts import LINEAR, Facts, edges_reach, frames_of
+from .analysis.facts import LINEAR, edges_reach, frames_of
 from .analysis.tape import Boundary, Carried, Edge, Loop, Node, Refreed, Stored
 from .analysis.values import Frame, Phi, Symbol, Tensor, Value
 from .carried_hidden_state import describe
@@ -94,9 +94,14 @@ def find(context: Context) -> Iterator[Draft]:
             if before is None:
                 continue
             grown = _growth(context, boundary.loop, boundary.number, before, carried)
-            if grown is not None:
+            if grown is None:
+                continue
+            if grown.wanted:
+                context.veto(RULE.code, boundary.loop.statement, carried.key)
+            else:
                 draft = _draft(context, boundary, carried, grown)
                 if draft is not None:
+                    draft.concerns = (RULE.code, boundary.loop.statement, carried.key)
                     yield draft
 
 
@@ -113,6 +118,8 @@ class Growth:
 
     added: frozenset[Node]
     totals: frozenset[Node]
+    wanted: bool = False
+    """Whether it is back-propagated, or may be: then the same code must not be reported elsewhere either."""
     twice: Refreed | None = None
     """Set where the total is back-propagated although its parts have been."""
 
@@ -142,7 +149,7 @@ def _growth(context: Context, loop: Loop, turn: int, before: Carried, after: Car
     growth = Growth(frozenset(added), frozenset(totals))
     if _traversed_later(context, loop, growth, kept, container):
         twice = _back_propagated_twice(context, growth)
-        return replace(growth, twice=twice) if twice is not None else None
+        return replace(growth, twice=twice, wanted=twice is None)
     return growth
 
 
@@ -191,7 +198,7 @@ def _traversed_later(context: Context, loop: Loop, growth: Growth, kept: set[Nod
     if all(_spent(context, node) for node in parts):
         return False
     watched = totals | parts
-    if any({edge.node for edge in cut.edges} & _users(facts, watched) for cut in context.facts.tape.cuts):
+    if any(cut.kind in {"detach", "data"} and edges_reach(cut.edges) & watched for cut in facts.tape.cuts):
         return True
     for escape in facts.escapes:
         nodes = {edge.node for edge in escape.edges}
@@ -200,16 +207,6 @@ def _traversed_later(context: Context, loop: Loop, growth: Growth, kept: set[Nod
         if escape.how == "return" and nodes & watched:
             return True
     return "." in facts.run.entry
-
-
-def _users(facts: Facts, nodes: set[Node]) -> set[Node]:
-    """Values that collect several of ``nodes``: a stack or sum of a list."""
-    return {
-        edge.node
-        for cut in facts.tape.cuts
-        for edge in cut.edges
-        if edge.node not in nodes and len({inner.node for inner in edge.node.edges} & nodes) > 1
-    }
 
 
 def _back_propagated_twice(context: Context, growth: Growth) -> Refreed | None:
@@ -392,14 +389,15 @@ def _at_calls(context: Context, writes: list[Stored], growth: Growth) -> Edits |
 
 
 def _at_call(context: Context, stored: Stored, growth: Growth) -> Edits | None:
+    below = edges_reach(tuple(Edge(node.path, node) for node in growth.added))
     for frame in frames_of(stored.where):
         if frame.caller is None:
             return None
         for operand in frame.arguments:
             if operand.expression is None or isinstance(operand.expression, ast.Starred):
                 continue
-            below = edges_reach(context.machine.edges_of(operand.value))
-            if not below & growth.added:
+            nodes = {edge.node for edge in context.machine.edges_of(operand.value)}
+            if not nodes & below:
                 continue
             edits = _cut_argument(context, frame, operand.expression, operand.value)
             if edits is not None:

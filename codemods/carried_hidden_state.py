@@ -71,10 +71,11 @@ import ast
 from collections.abc import Iterator
 
 from .analysis.facts import LINEAR, edges_reach, frame_statement, frames_of
+from .analysis.functions import MODULE_BASES
 from .analysis.machine import same_value
 from .analysis.source import Source
 from .analysis.tape import Boundary, Carried, Loop, Node, Refreed, Stale, Stored, Traversal
-from .analysis.values import Frame, Instance, TorchModule, Value
+from .analysis.values import External, Frame, Instance, TorchModule, Value
 from .draft import Allowance, Context, Draft, Edits, Plan, Rule, combined
 from .finding import Role, Safety, Severity
 from .rewrite.builders import insert_after
@@ -398,6 +399,10 @@ def _never_traversed(context: Context) -> Iterator[Draft]:
             before = next((c for c in earlier.carried if c.slots is carried.slots and c.key == carried.key), None)
             if before is None or not isinstance(carried.key, str) or carried.key in {"items", "node"}:
                 continue
+            concern = (RULE.code, boundary.loop.statement, carried.key)
+            if _is_traversed(context, carried):
+                context.veto(*concern)
+                continue
             if not _grows_untraversed(context, boundary.loop, before, carried):
                 continue
             name = describe(carried.key)
@@ -410,7 +415,8 @@ def _never_traversed(context: Context) -> Iterator[Draft]:
                 context.filename(carried.where),
                 [(Role.RECORDED, carried.where, "every iteration adds its graph here")],
             )
-            allowance = Allowance(lost=lambda node, traversal: True)
+            draft.concerns = concern
+            allowance = Allowance()
             plans = [
                 lambda carried=carried, loop=boundary.loop: _at_write(context, loop, carried),
                 lambda carried=carried, loop=boundary.loop: _insert(
@@ -421,11 +427,39 @@ def _never_traversed(context: Context) -> Iterator[Draft]:
             yield draft
 
 
+def _is_traversed(context: Context, carried: Carried) -> bool:
+    """Whether the state is back-propagated through, or goes where it may be."""
+    below = edges_reach(carried.edges)
+    if any(node in context.facts.reached_by for node in below if node.kind != "leaf"):
+        return True
+    return any({edge.node for edge in escape.edges} & below for escape in context.facts.escapes if escape.edges)
+
+
+def _only_numbers(context: Context, loop: Loop) -> bool:
+    """Whether every iteration turns what it computed into a number, a choice or an array: nothing else is wanted."""
+    return any(cut.where.turn(loop) == 1 for cut in context.facts.tape.cuts)
+
+
+def _in_module(context: Context, loop: Loop) -> bool:
+    """Whether the loop runs inside a method of a module: over layers, time steps or generated words."""
+    frame: Frame | None = loop.frame
+    while frame is not None:
+        owner = frame.function.owner if frame.function is not None else None
+        if owner is not None:
+            bases = context.machine.linearised(owner)
+            if any(isinstance(base, External) and base.dotted in MODULE_BASES for base in bases):
+                return True
+        frame = frame.scope_of or frame.caller
+    return False
+
+
 def _grows_untraversed(context: Context, loop: Loop, before: Carried, after: Carried) -> bool:
     facts = context.facts
     old = {edge.node for edge in before.edges}
     edges = after.edges
     below = edges_reach(edges)
+    if not _only_numbers(context, loop) or _in_module(context, loop):
+        return False
     if not old & below or not all(facts.certain(edge.node) for edge in edges) or not edges:
         return False
     recent = {node for node in below if node.where.turn(loop) == 1}

@@ -76,6 +76,8 @@ class Draft:
     traversal: Traversal | None = None
     """The traversal that dies, where one does: only one codemod explains it."""
     explains: bool = True
+    concerns: tuple[object, ...] | None = None
+    """What the draft is about, in words that hold for all runs: one run's veto silences the others' drafts."""
 
     @property
     def key(self) -> tuple[str, str, ast.AST]:
@@ -92,6 +94,11 @@ class Context:
         self.machine = machine
         self._sources = sources
         self.source = source
+        self.vetoes: set[tuple[object, ...]] = set()
+
+    def veto(self, *concern: object) -> None:
+        """Say that what ``concern`` names is right in this run, so that no run may report it."""
+        self.vetoes.add(concern)
 
     def source_of(self, filename: str) -> Source | None:
         """The source of a file of the project, None where it is not at hand."""

@@ -15,7 +15,7 @@ from .draft import Context, Draft, Edits, Plan, combined
 from .finding import Edit, Finding, Place, Repair, Safety, Severity
 from .registry import CODEMODS, Codemod
 from .rewrite.edits import EditConflict, EditRefused, PositionMap, TextEdit, splice
-from .rewrite.proof import Portrait, objection, portray
+from .rewrite.proof import objection, portray
 
 MOST_ROUNDS: Final = 20
 """Repairs that make further ones possible are followed up this many times."""
@@ -66,9 +66,11 @@ class Engine:
         examined = Examined(source, Analysis(), machine=machine)
         drafts: dict[tuple[str, str, ast.AST], Draft] = {}
         explained: set[object] = set()
+        vetoes: set[tuple[object, ...]] = set()
 
         def ended(run: Run) -> None:
             context = Context(Facts(run), machine, self.source_of, source)
+            context.vetoes = vetoes
             for codemod in CODEMODS:
                 for draft in codemod.find(context):
                     if draft.traversal is not None and draft.explains:
@@ -89,7 +91,7 @@ class Engine:
                 if plans:
                     examined.candidates[id(draft)] = list(_built(draft))
         examined.analysis = machine.analyse(source.tree, source.filename, ended)
-        examined.drafts = sorted(drafts.values(), key=lambda d: (d.filename, _line(d.site), d.rule.code))
+        examined.drafts = sorted((d for d in drafts.values() if d.concerns is None or d.concerns not in vetoes), key=lambda d: (d.filename, _line(d.site), d.rule.code))
         return examined
 
     # -- proving ---------------------------------------------------------------------------------------------------

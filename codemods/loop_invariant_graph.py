@@ -26,7 +26,8 @@ from torch import nn
 
 text, image = nn.Sequential(nn.Linear(2, 3), nn.Tanh()), nn.Linear(4, 3)
 optimizer = torch.optim.SGD([*text.parameters(), *image.parameters()], lr=0.1)
-prototypes = text(torch.randn(5, 2))
+prompts = torch.randn(5, 2)
+prototypes = text(prompts)
 for batch in torch.randn(6, 8, 4):
     loss = -(image(batch) @ prototypes.t()).logsumexp(1).mean()
     optimizer.zero_grad()
@@ -42,8 +43,9 @@ from torch import nn
 
 text, image = nn.Sequential(nn.Linear(2, 3), nn.Tanh()), nn.Linear(4, 3)
 optimizer = torch.optim.SGD([*text.parameters(), *image.parameters()], lr=0.1)
+prompts = torch.randn(5, 2)
 for batch in torch.randn(6, 8, 4):
-    prototypes = text(torch.randn(5, 2))
+    prototypes = text(prompts)
     loss = -(image(batch) @ prototypes.t()).logsumexp(1).mean()
     optimizer.zero_grad()
     loss.backward()

@@ -65,8 +65,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from .analysis.tape import Cut, Edge, Flat, Traversal, Where, reach
 from .analysis.guards import ALWAYS
+from .analysis.tape import Cut, Edge, Flat, Traversal, Where, reach
 from .draft import Allowance, Context, Draft, Edits, Plan, Rule
 from .finding import Role, Safety, Severity
 from .rewrite.builders import rename_keyword, set_keyword

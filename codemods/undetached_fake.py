@@ -297,7 +297,7 @@ def _outermost(edge: tuple[Node, Node], sites: list[Site]) -> Site | None:
 
 
 def _at_module(edge: tuple[Node, Node], sites: list[Site]) -> Site | None:
-    """The argument of the outermost call of a module, else the innermost expression."""
+    """The argument of the outermost call of a module, else the outermost expression."""
     chosen: Site | None = None
     for frame in frames_of(edge[0].where):
         function = frame.function
@@ -306,7 +306,7 @@ def _at_module(edge: tuple[Node, Node], sites: list[Site]) -> Site | None:
         for site in sites:
             if site[2] is frame.caller and any(o.expression is site[0] for o in frame.arguments):
                 chosen = site
-    return chosen or _innermost(edge, sites)
+    return chosen or _outermost(edge, sites)
 
 
 def _cut(context: Context, edge: tuple[Node, Node], below: set[Node], choose, call: str) -> Edits | None:  # type: ignore[no-untyped-def]

@@ -153,7 +153,7 @@ class Builtins(Methods):
         cuts = self.cuts_of(given)
         edges = self.edges_of(given)
         if edges:
-            cuts = cuts | {Cut("item", self.where(call), edges, None)}
+            cuts = cuts | {self.cut("item", call, edges)}
         if type(given) is Symbol and given.node is None:
             return Symbol(("builtin", name, given.key), above=given.above, cuts=cuts)
         return Symbol(self.fresh(name), cuts=cuts)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable, Sequence as Seq
+from collections.abc import Callable, Hashable
+from collections.abc import Sequence as Seq
 from typing import Final
 
 from .functions import Functions
 from .guards import ALWAYS, Guard
 from .knowledge import consumers, grad_modes, optimizers, torch_modules, torch_operations
-from .tape import Cut, Node, Operand
+from .tape import Cut, Edge, Node, Operand
 from .values import (
     DictCell,
     External,
@@ -240,7 +241,7 @@ class Library(Functions):
             edges = self.edges_of(receiver)
             cuts = self.cuts_of(receiver)
             if edges:
-                cuts = cuts | {Cut("item", self.where(call), edges, None)}
+                cuts = cuts | {self.cut("item", call, edges)}
             return Symbol(self.fresh(bare), cuts=cuts)
         keys = tuple(key_of(self.resolve(a.value)) for a in arguments)
         return Symbol(("torch", bare, *keys))
@@ -253,15 +254,21 @@ class Library(Functions):
             cuts = self.cuts_of(receiver)
             if bare in {"detach", "numpy", "data"}:
                 if edges:
-                    cut = Cut("detach" if bare == "detach" else "data", self.where(call), edges, None)
-                    self.tape.cuts.append(cut)
-                    cuts = cuts | {cut}
+                    cuts = cuts | {self.cut("detach" if bare == "detach" else "data", call, edges)}
                 if type(receiver) is Tensor:
                     result.scalar = receiver.scalar
                     if bare == "detach":
                         result.storage = receiver.storage
                 result.cuts = cuts
+            elif edges:
+                self.cut("choice", call, edges)
         return result
+
+    def cut(self, kind: str, call: ast.AST, edges: tuple[Edge, ...]) -> Cut:
+        """Note that a value is taken without its graph."""
+        cut = Cut(kind, self.where(call), edges, None)
+        self.tape.cuts.append(cut)
+        return cut
 
     def constructed(self, bare: str, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Tensor:
         first = self.resolve(arguments[0].value) if arguments else None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Sequence as Seq
+from collections.abc import Hashable
+from collections.abc import Sequence as Seq
 
 from .guards import ALWAYS
 from .knowledge.torch_modules import MODULES, ModuleKind
@@ -128,9 +129,7 @@ class Modules(Recorder):
                     found += [(str(index), item) for index, (_, item) in enumerate(slot.slots["items"])]
                 elif kind is DictCell:
                     found += [(str(k[1]), v) for k, v in slot.slots.items() if isinstance(k, tuple) and k[0] == "key"]
-            elif kind is TorchModule or (kind is Instance and self.is_module(slot)):
-                found.append((str(key), slot))
-            elif kind is Phi:
+            elif kind is TorchModule or (kind is Instance and self.is_module(slot)) or kind is Phi:
                 found.append((str(key), slot))
             elif kind is Tensor and key != "grad":
                 node = slot.slots["node"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Iterable, Sequence as Seq
+from collections.abc import Hashable, Iterable
+from collections.abc import Sequence as Seq
 from typing import Final
 
 from .guards import ALWAYS, Guard

@@ -62,6 +62,11 @@ def replace_node(source: Source, node: ast.expr | ast.keyword, code: str) -> tup
 
 def checked(source: Source, node: ast.expr | ast.keyword) -> None:
     """Raises ``EditRefused`` unless the text at the node's span is the node."""
+    outer: ast.AST | None = node
+    while isinstance(outer, ast.expr):
+        outer = source.parent(outer)
+    if isinstance(outer, ast.pattern):
+        raise EditRefused(f"line {node.lineno}: a case takes patterns, not expressions")
     if not source.segment_matches(node):
         raise EditRefused(f"line {node.lineno}: the place of this expression in the text is not certain")
 

@@ -82,7 +82,7 @@ def _insert_before(source: Source, statement: ast.stmt, lines: Sequence[Line]) -
     block = block_of(source, statement)
     index = block.index(statement)
     if block.shares_line_with_next(index - 1):
-        return _break_line(source, block, index - 1, lines)
+        return (*_opened(source, block), *_break_line(source, block, index - 1, lines))
     if block.is_inline and index == 0:
         indentation = block.indentation
         start, end = block.header_end, block.start(0)
@@ -101,10 +101,14 @@ def _insert_after(source: Source, statement: ast.stmt, lines: Sequence[Line]) ->
         indentation = _indentation(source, block, index)
         end = _end_with_comments(source, statement, block.line_end(index), indentation)
         edits = (_edit(source, end, end, f"\n{_laid_out(lines, indentation)}"),)
+    return (*_opened(source, block), *edits)
+
+
+def _opened(source: Source, block: Block) -> tuple[TextEdit, ...]:
+    """The edit that gives a block on the row of its header rows of its own."""
     if not block.is_inline:
-        return edits
-    indentation = block.indentation
-    return (_edit(source, block.header_end, block.start(0), f"\n{indentation}"), *edits)
+        return ()
+    return (_edit(source, block.header_end, block.start(0), f"\n{block.indentation}"),)
 
 
 def _break_line(source: Source, block: Block, index: int, lines: Sequence[Line]) -> tuple[TextEdit, ...]:
