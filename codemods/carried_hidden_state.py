@@ -74,7 +74,7 @@ from .analysis.facts import LINEAR, edges_reach, frame_statement, frames_of
 from .analysis.functions import MODULE_BASES
 from .analysis.machine import same_value
 from .analysis.source import Source
-from .analysis.tape import Boundary, Carried, Loop, Node, Refreed, Stale, Stored, Traversal
+from .analysis.tape import Boundary, Carried, Loop, Node, Refreed, Stale, Stored, Traversal, reach
 from .analysis.values import External, Frame, Instance, TorchModule, Value
 from .draft import Allowance, Context, Draft, Edits, Plan, Rule, combined
 from .finding import Role, Safety, Severity
@@ -403,7 +403,7 @@ def _never_traversed(context: Context) -> Iterator[Draft]:
             if _is_traversed(context, carried):
                 context.veto(*concern)
                 continue
-            if not _grows_untraversed(context, boundary.loop, before, carried):
+            if not _grows_untraversed(context, boundary, before, carried):
                 continue
             name = describe(carried.key)
             draft = Draft(
@@ -453,11 +453,12 @@ def _in_module(context: Context, loop: Loop) -> bool:
     return False
 
 
-def _grows_untraversed(context: Context, loop: Loop, before: Carried, after: Carried) -> bool:
-    facts = context.facts
+def _grows_untraversed(context: Context, boundary: Boundary, before: Carried, after: Carried) -> bool:
+    facts, loop = context.facts, boundary.loop
     old = {edge.node for edge in before.edges}
     edges = after.edges
-    below = edges_reach(edges)
+    guards = reach(edges, boundary.path)
+    below = {node for node, guard in guards.items() if boundary.path.implies(guard)}
     if not _only_numbers(context, loop) or _in_module(context, loop):
         return False
     if not old & below or not all(facts.certain(edge.node) for edge in edges) or not edges:

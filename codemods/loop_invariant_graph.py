@@ -81,7 +81,16 @@ from .analysis.facts import Facts, edges_reach
 from .analysis.tape import Carried, Change, Edge, Loop, Node, Refreed, Stale, Traversal, Where
 from .draft import Allowance, Context, Draft, Plan, Rule
 from .finding import Role, Safety, Severity
-from .loop_invariant_repairs import Way, built, computed_where_used, detached, moved_into, name_of, site_of
+from .loop_invariant_repairs import (
+    Way,
+    built,
+    computed_where_used,
+    detached,
+    moved_into,
+    name_of,
+    site_of,
+    trained_leaves,
+)
 
 RULE = Rule("GM103", "loop-invariant-graph", "A graph from before the loop is walked again on every iteration")
 
@@ -102,6 +111,10 @@ class Invariant:
     """The slots that kept it, where it was recorded in an earlier iteration."""
     frontier: dict[Node, list[Node]] = field(default_factory=dict)
     """The nodes of this graph that the iteration hangs on, each with the nodes of the iteration that do."""
+
+    @property
+    def traversals(self) -> list[Traversal]:
+        return [self.traversal] if self.earlier is None else [self.earlier, self.traversal]
 
     def is_outside(self, where: Where) -> bool:
         """Whether a point lies before the iteration: before the loop, or where something is kept, in an earlier one."""
@@ -252,23 +265,15 @@ def _fate(context: Context, invariant: Invariant, node: Node | None = None) -> s
     facts = context.facts
     nodes = invariant.frontier if node is None else (node,)
     leaves = {leaf for one in nodes for leaf in leaves_below(one)}
-    traversals = [t for t in (invariant.earlier, invariant.traversal) if t is not None]
-    applied = {leaf: steps for t in traversals for leaf, steps in facts.applied(t).items()}
-    steps = [step for leaf in leaves & applied.keys() for step in applied[leaf]]
-    if any(step.where.turn(invariant.loop) is not None for step in steps):
+    trained = trained_leaves(facts, invariant.loop, invariant.traversals)
+    places = [where for leaf in leaves & trained.keys() for where in trained[leaf]]
+    if any(where.turn(invariant.loop) is not None for where in places):
         return "trained"
-    storages = {id(leaf.slots["storage"]) for leaf in leaves if "storage" in leaf.slots}
-    for change in facts.tape.of(Change):
-        by_hand = change.step is None and change.where.turn(invariant.loop) is not None
-        if by_hand and any(id(storage) in storages for storage in change.storages):
-            return "trained"
-    if steps:
+    if places:
         return "accumulated"
-    since = min(t.index for t in traversals)
-    known = all(
-        step.parameters is not None and step.parameters.whole for step in facts.steps if step.index > since
-    )
-    return "unused" if known and applied else "unknown"
+    since = min(traversal.index for traversal in invariant.traversals)
+    known = all(step.parameters is not None and step.parameters.whole for step in facts.steps if step.index > since)
+    return "unused" if known and trained else "unknown"
 
 
 def _reads_gradients(context: Context, invariant: Invariant) -> bool:

@@ -9,9 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from .analysis.expressions import BUILTIN_NAMES
-from .analysis.facts import edges_reach, frame_statement
+from .analysis.facts import Facts, edges_reach, frame_statement
+from .analysis.knowledge.optimizers import CALLS_CLOSURE_AGAIN
 from .analysis.source import Source
-from .analysis.tape import Edge, Node, Step, Stored, Where
+from .analysis.tape import Change, Edge, Loop, Node, Step, Stored, Traversal, Where
 from .analysis.values import Frame, Value
 from .carried_hidden_state import describe
 from .draft import Context, Edits, combined
@@ -134,10 +135,24 @@ def moved_into(context: Context, invariant: Invariant, nodes: list[Node]) -> Ite
     yield Way((lambda: {source.filename: plan.edits(source)},), plan.changes_meaning, plan.statements)
 
 
+def trained_leaves(facts: Facts, loop: Loop, traversals: list[Traversal]) -> dict[Node, list[Where]]:
+    """The leaves that change by what ``traversals`` compute, with the places: a step, or an update by hand in ``loop``."""
+    found: dict[Node, list[Where]] = {}
+    for traversal in traversals:
+        for leaf, steps in facts.applied(traversal).items():
+            found.setdefault(leaf, []).extend(step.where for step in steps)
+    leaves = {node for traversal in traversals for node in traversal.reached if node.kind == "leaf"}
+    for change in facts.tape.of(Change):
+        if change.step is None and change.where.turn(loop) is not None:
+            for leaf in leaves:
+                if any(storage is leaf.slots.get("storage") for storage in change.storages):
+                    found.setdefault(leaf, []).append(change.where)
+    return found
+
+
 def _leading_to_trained(context: Context, invariant: Invariant, nodes: list[Node]) -> list[Node]:
-    """What was recorded on the way from ``nodes`` to leaves that a step trains."""
-    traversals = [t for t in (invariant.earlier, invariant.traversal) if t is not None]
-    trained = {leaf for t in traversals for leaf in context.facts.applied(t)}
+    """What was recorded on the way from ``nodes`` to leaves that are trained."""
+    trained = trained_leaves(context.facts, invariant.loop, invariant.traversals)
     below = {
         one
         for node in nodes
@@ -177,7 +192,7 @@ def _is_repeated(context: Context, frame: Frame, where: Where) -> bool:
     current: Frame | None = home(where.frame)
     while current is not None and current is not frame:
         for step in context.facts.tape.of(Step):
-            if step.call is current.call and (step.optimizer is None or step.optimizer.name == "LBFGS"):
+            if step.call is current.call and (step.optimizer is None or step.optimizer.name in CALLS_CLOSURE_AGAIN):
                 return True
         current = home(current.caller) if current.caller is not None else None
     return False

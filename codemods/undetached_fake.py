@@ -81,7 +81,7 @@ from collections.abc import Iterator
 from .analysis.facts import Facts, edges_reach, frames_of
 from .analysis.recording import ADDITIVE, owns
 from .analysis.tape import Edge, Node, Step, Traversal
-from .analysis.values import Frame, Value
+from .analysis.values import Frame, Tensor, Value
 from .draft import Allowance, Context, Draft, Edits, Plan, Rule, combined
 from .finding import Role, Safety, Severity
 from .rewrite.detaching import detach_expression
@@ -238,7 +238,7 @@ def _draft(
         gradients=lambda leaf, t: t.call is traversal.call and leaf in wasted,
     )
     for call in (".detach()", ".detach().requires_grad_()"):
-        for choose in (_at_module, _outermost, _innermost):
+        for choose in (_at_module, _outermost, _innermost, _at_creation):
             draft.plans.append(
                 Plan(
                     Safety.SAFE,
@@ -258,7 +258,8 @@ def _lost_places(below: set[Node]):  # type: ignore[no-untyped-def]
     return lambda node: (node.where.node, node.operation) in places or (node.where.node, node.operation) in inputs
 
 
-Site = tuple[ast.expr, Value, Frame]
+Site = tuple[ast.expr, Value, Frame, bool]
+"""An expression, its value, the frame it stands in, and whether it is where a variable got that value."""
 
 
 def _sites(context: Context, edge: tuple[Node, Node], below: set[Node]) -> list[Site]:
@@ -270,7 +271,7 @@ def _sites(context: Context, edge: tuple[Node, Node], below: set[Node]) -> list[
     for operand in node.operands:
         nodes = {e.node for e in machine.edges_of(operand.value)}
         if operand.expression is not None and nodes & {upstream}:
-            found.append((operand.expression, operand.value, node.where.frame))
+            found.append((operand.expression, operand.value, node.where.frame, False))
     for frame in frames_of(node.where):
         if frame.caller is None:
             break
@@ -279,7 +280,11 @@ def _sites(context: Context, edge: tuple[Node, Node], below: set[Node]) -> list[
                 continue
             nodes = {e.node for e in machine.edges_of(operand.value)}
             if nodes & sources:
-                found.append((operand.expression, operand.value, frame.caller))
+                found.append((operand.expression, operand.value, frame.caller, False))
+    for stored in context.facts.stored:
+        nodes = {e.node for e in machine.edges_of(stored.value)} if isinstance(stored.value, Tensor) else set()
+        if stored.source is not None and nodes & sources:
+            found.append((stored.source, stored.value, stored.where.frame, True))
     return found
 
 
@@ -289,11 +294,16 @@ def _site(context: Context, edge: tuple[Node, Node], below: set[Node]) -> tuple[
 
 
 def _innermost(edge: tuple[Node, Node], sites: list[Site]) -> Site | None:
-    return sites[0] if sites else None
+    return next((site for site in sites if not site[3]), None)
 
 
 def _outermost(edge: tuple[Node, Node], sites: list[Site]) -> Site | None:
-    return sites[-1] if sites else None
+    return next((site for site in reversed(sites) if not site[3]), None)
+
+
+def _at_creation(edge: tuple[Node, Node], sites: list[Site]) -> Site | None:
+    """Where the variable that is handed over got its value; for a fake that nothing else uses."""
+    return next((site for site in sites if site[3]), None)
 
 
 def _at_module(edge: tuple[Node, Node], sites: list[Site]) -> Site | None:
@@ -304,7 +314,7 @@ def _at_module(edge: tuple[Node, Node], sites: list[Site]) -> Site | None:
         if function is None or function.name not in {"forward", "__call__"} or frame.caller is None:
             continue
         for site in sites:
-            if site[2] is frame.caller and any(o.expression is site[0] for o in frame.arguments):
+            if not site[3] and site[2] is frame.caller and any(o.expression is site[0] for o in frame.arguments):
                 chosen = site
     return chosen or _outermost(edge, sites)
 
@@ -313,7 +323,7 @@ def _cut(context: Context, edge: tuple[Node, Node], below: set[Node], choose, ca
     site = choose(edge, _sites(context, edge, below))
     if site is None:
         return None
-    expression, value, frame = site
+    expression, value, frame, _ = site
     source = context.source_of(frame.module.filename)
     if source is None:
         return None

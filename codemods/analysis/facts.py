@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 from functools import cached_property
 from typing import Final
 
-from .guards import ALWAYS, Guard
+from .guards import Guard
 from .interpreter import Run
 from .tape import (
     Boundary,
@@ -23,7 +23,6 @@ from .tape import (
     Traversal,
     Where,
     ZeroGrad,
-    reach,
 )
 from .values import Frame
 
@@ -230,8 +229,15 @@ def frame_statement(where: Where, frame: Frame) -> object | None:
 
 
 def edges_reach(edges: Iterable[Edge]) -> set[Node]:
-    """All nodes below ``edges``."""
-    return set(reach(edges, ALWAYS))
+    """All nodes below ``edges``, on whatever path."""
+    stack = [edge.node for edge in edges]
+    found: set[Node] = set()
+    while stack:
+        node = stack.pop()
+        if node not in found:
+            found.add(node)
+            stack += [edge.node for edge in node.edges]
+    return found
 
 
 def frames_of(where: Where) -> list[Frame]:

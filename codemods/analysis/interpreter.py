@@ -25,7 +25,7 @@ from .values import (
     Value,
 )
 
-BUDGET: Final = 60_000
+BUDGET: Final = 120_000
 """Tape steps (expressions, statements, recorded operations) for one entry point."""
 TRIGGERS: Final = frozenset({"backward", "manual_backward", "retain_graph", "create_graph", "retain_variables", "grad"})
 """Attributes, names and keywords that make a function worth running."""
@@ -117,7 +117,6 @@ class Interpreter(Statements):
         worth = Worth(tree)
         if not self.guarded(analysis, "the top level", lambda: self.block(tree.body)):
             self.restore(frame)
-            self.block(list(definitions(tree.body)))
         analysis.runs.append(Run("the top level", self.tape, frozenset(self.executed)))
         ended(analysis.runs[-1])
         mark = self.heap.mark()

@@ -336,6 +336,8 @@ class Methods(Library):
             result: Value = None
             closure = arguments[0].value if arguments else keywords["closure"].value if "closure" in keywords else None
             if closure is not None and not plain(self.resolve(closure)):
+                if receiver.name in optimizers.CALLS_CLOSURE_AGAIN:
+                    return self.minimised(closure, receiver, parameters, call)
                 result = self.call_value(closure, [], {}, call)
             self.step(call, receiver, parameters)
             if name != "step" and self.keyword_constant(keywords, "zero_grad") is True:
@@ -351,6 +353,22 @@ class Methods(Library):
         if name == "backward" and arguments:
             return self.framework_backward(receiver, name, arguments, keywords, call)
         return Symbol(self.fresh("optimizer", name))
+
+    def minimised(self, closure: Value, optimizer: Optimizer, parameters: Parameters, call: ast.AST) -> Value:
+        """``optimizer.step(closure)`` of one that calls it as often as it needs to, with a step after each call."""
+        results: list[Value] = []
+
+        def evaluation() -> bool:
+            results.append(self.call_value(closure, [], {}, call))
+            self.step(call, optimizer, parameters)
+            return True
+
+        self.repeated(call, evaluation)
+        return results[0] if results else None
+
+    def repeated(self, statement: ast.AST, run: Callable[[], bool]) -> None:
+        """Run a loop's body as often as it takes to see what one iteration does to the next."""
+        raise NotImplementedError
 
     def call_super(
         self, receiver: SuperValue, name: str, arguments: Arguments, keywords: Keywords, call: ast.AST

@@ -36,6 +36,8 @@ from .values import (
     Value,
 )
 
+DEEP: Final = 2
+"""Inside so many loops, later iterations of the outer ones run the inner ones once: what two of them show is known."""
 MOST_MODULES: Final = 32
 """A loop over modules runs all of them up to this many: what it does to each is told apart."""
 MOST_TURNS: Final = 4
@@ -434,8 +436,11 @@ class Statements(Expressions):
     def for_(self, statement: ast.For | ast.AsyncFor) -> bool:
         source = self.evaluate(statement.iter)
         items, exact = self.elements(source, statement.iter)
-        if len(items) > MOST_TURNS and not (exact and len(items) <= MOST_MODULES and _all_modules(items)):
+        listed = type(self.resolve(source)) is Sequence
+        if len(items) > MOST_TURNS and not (exact and listed and len(items) <= MOST_MODULES and _all_modules(items)):
             items, exact = [*items[:2], items[-1]] if exact else items[:3], False
+        if not exact and len(self.loops) >= DEEP and any(turn for _, turn in self.loops):
+            items = items[:1]
         turns = [(guard, lambda item=item: self.turn(statement, item)) for guard, item in items]
         return self.loop(statement, turns, exact, statement.orelse)
 
@@ -459,7 +464,8 @@ class Statements(Expressions):
                         self.path = narrowed
             return self.block(statement.body)
 
-        return self.loop(statement, [(ALWAYS, turn)] * 2, False, statement.orelse)
+        again = len(self.loops) >= DEEP and any(number for _, number in self.loops)
+        return self.loop(statement, [(ALWAYS, turn)] * (1 if again else 2), False, statement.orelse)
 
     def new_loop(self, statement: ast.AST, exact: bool) -> Loop:
         return Loop(statement, self.frame, exact)
@@ -506,6 +512,9 @@ class Statements(Expressions):
             self.path = base.also(("no turn", id(statement)), True) or base
             return True
         return falls
+
+    def repeated(self, statement: ast.AST, run: Callable[[], bool]) -> None:
+        self.loop(statement, [(ALWAYS, run)] * 2, False)
 
     def iteration(self, target: LoopTarget, run: Callable[[], bool]) -> bool:
         target.iteration_mark = self.heap.mark()

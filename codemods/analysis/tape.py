@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from .guards import ALWAYS, Guard
 from .values import Frame, Optimizer, Parameters, Storage, TorchModule, Value
@@ -317,9 +317,14 @@ class Tape:
         return [event for event in self.events if type(event) is kind]
 
 
+MOST_VISITS: Final = 3
+"""A node that so many ways lead to is taken to be reached whatever they assume."""
+
+
 def reach(roots: Iterable[Edge], path: Guard) -> dict[Node, Guard]:
     """All nodes that a walk from ``roots`` gets to on ``path``, each with the guard of one way to it."""
     reached: dict[Node, Guard] = {}
+    visits: dict[Node, int] = {}
     stack: list[Edge] = []
     for edge in roots:
         guard = path.meet(edge.guard)
@@ -328,10 +333,11 @@ def reach(roots: Iterable[Edge], path: Guard) -> dict[Node, Guard]:
     while stack:
         guard, node = stack.pop()
         known = reached.get(node)
-        if known is not None and (known is guard or guard.implies(known)):
-            continue
         if known is not None:
-            guard = known.common(guard)
+            if known is path or known is guard or guard.implies(known):
+                continue
+            visits[node] = visits.get(node, 0) + 1
+            guard = known.common(guard) if visits[node] < MOST_VISITS else path
         reached[node] = guard
         for edge in node.edges:
             further = guard.meet(edge.guard)

@@ -36,6 +36,10 @@ def append_call(source: Source, expression: ast.expr | ast.keyword, call: str) -
     while isinstance(node, ast.keyword | ast.Starred):
         node = node.value
     checked(source, node)
+    if isinstance(node, ast.Slice) or (
+        isinstance(node, ast.Tuple) and any(isinstance(x, ast.Slice) for x in node.elts)
+    ):
+        raise EditRefused(f"line {node.lineno}: a slice is no value")
     start, end = source.offsets(node)
     if isinstance(node, ast.GeneratorExp) and _is_whole_argument_list(source, node):
         # Its parentheses are the call's, so the call needs new ones.

@@ -48,9 +48,7 @@ class Sinking:
         return move_statements(source, self.statements, before=self.target)
 
 
-def sinking(
-    source: Source, statements: Sequence[ast.stmt], loop: LoopStatement, first_use: ast.stmt | None
-) -> Sinking:
+def sinking(source: Source, statements: Sequence[ast.stmt], loop: LoopStatement, first_use: ast.stmt | None) -> Sinking:
     """How ``statements`` move into ``loop``, before ``first_use`` or whatever statement of its body needs them earlier.
 
     Raises ``EditRefused`` where the loop would not compute the same from the same inputs.

@@ -5,6 +5,7 @@ The only module that imports libcst at its top; import it where an edit is due, 
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,9 @@ import libcst
 from libcst.metadata import CodePosition, CodeRange, MetadataWrapper, WhitespaceInclusivePositionProvider
 
 from .edits import LineTable, TextEdit, ordered
+
+# Python starts to count the indentation anew at a form feed, libcst does not.
+_FORM_FEED_BEFORE_CODE = re.compile(r"^[ \t]*\f[ \t\f]*(?<=\f)(?=[ \t]*[^\s#])", re.MULTILINE)
 
 _Statement = libcst.SimpleStatementLine | libcst.BaseCompoundStatement
 _Replacement = libcst.BaseExpression | libcst.FlattenSentinel[_Statement] | libcst.RemovalSentinel
@@ -64,11 +68,11 @@ def rewrite(text: str, edits: Iterable[TextEdit]) -> str:
     ``RewriteError``, ``EditConflict`` on overlap, and ``IndexError`` for a span outside the text.
     """
     in_order = ordered(edits)
-    module = parse(text)
-    if not in_order:
-        return text
     table = LineTable(text)
     changes = [_Change(*table.offsets(edit.span), edit.content) for edit in in_order]
+    if not changes or _FORM_FEED_BEFORE_CODE.search(text):
+        return _checked(_changed(text, 0, changes))
+    module = parse(text)
     try:
         choices = _Chooser(text, table, module, changes).choose()
     except RecursionError:
@@ -83,15 +87,20 @@ def rewrite(text: str, edits: Iterable[TextEdit]) -> str:
         for statement in writer.outermost(choice.candidate for choice in choices):
             pieces += (text[position : statement.start], writer.code(statement, statement.node.visit(replacer)))
             position = statement.end
-    except (libcst.CSTValidationError, libcst.CSTLogicError):
+    except (libcst.CSTValidationError, libcst.CSTLogicError, _NotKeptError):
         # An expression that may not stand where the old one stood, for want of white space or parentheses around it.
         return _checked(_changed(text, 0, changes))
     pieces.append(text[position:])
     return "".join(pieces)
 
 
+class _NotKeptError(Exception):
+    """libcst does not write a statement as it read it."""
+
+
 def _checked(text: str) -> str:
-    parse(text)
+    """``text``, which the whole module becomes; ``RewriteError`` if libcst does not read it."""
+    parse(_FORM_FEED_BEFORE_CODE.sub("", text))
     return text
 
 
@@ -133,11 +142,16 @@ class _Writer:
         self._kept: dict[tuple[int, int], bool] = {}
 
     def outermost(self, candidates: Iterable[_Candidate]) -> list[_Candidate]:
-        """For the candidates the outermost statements that libcst writes as they were, in the order of the text."""
+        """For the candidates the outermost statements that libcst writes as they were, in the order of the text.
+
+        Raises ``_NotKeptError`` where there is none.
+        """
         found: dict[int, _Candidate] = {}
         for candidate in candidates:
             holders = (*candidate.statements, *((candidate,) if isinstance(candidate.node, _Statement) else ()))
-            chosen = next((holder for holder in holders if self._is_kept(holder)), holders[-1])
+            chosen = next((holder for holder in holders if self._is_kept(holder)), None)
+            if chosen is None:
+                raise _NotKeptError
             found[chosen.start] = chosen
         return [found[start] for start in sorted(found)]
 

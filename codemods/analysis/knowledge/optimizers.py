@@ -39,6 +39,10 @@ in place."""
 NEEDS_CLOSURE: frozenset[str] = frozenset({"LBFGS", "SAM", "ASAM"})
 """``step(closure)`` re-evaluates the model, LBFGS several times (https://pytorch.org/docs/stable/optim.html)."""
 
+CALLS_CLOSURE_AGAIN: frozenset[str] = frozenset({"LBFGS"})
+"""``step(closure)`` calls it up to ``max_eval`` times, changing the parameters in between
+(https://docs.pytorch.org/docs/stable/generated/torch.optim.LBFGS.html)."""
+
 TAKES_CLOSURE_GRADIENT_GRAPH: frozenset[str] = frozenset({"AdaHessian", "Adahessian", "SophiaH"})
 """Their ``step`` differentiates the gradients again: the traversal before it needs ``create_graph=True``."""
 
