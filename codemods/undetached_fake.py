@@ -281,9 +281,11 @@ def _sites(context: Context, edge: tuple[Node, Node], below: set[Node]) -> list[
             nodes = {e.node for e in machine.edges_of(operand.value)}
             if nodes & sources:
                 found.append((operand.expression, operand.value, frame.caller, False))
+    around = set(frames_of(node.where))
     for stored in context.facts.stored:
-        nodes = {e.node for e in machine.edges_of(stored.value)} if isinstance(stored.value, Tensor) else set()
-        if stored.source is not None and nodes & sources:
+        if stored.where.frame not in around or stored.source is None or not isinstance(stored.value, Tensor):
+            continue
+        if {e.node for e in machine.edges_of(stored.value)} & sources:
             found.append((stored.source, stored.value, stored.where.frame, True))
     return found
 

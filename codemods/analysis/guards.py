@@ -56,6 +56,19 @@ class Guard:
         """The facts that both hold."""
         return Guard({k: v for k, v in self.facts.items() if k in other.facts and other.facts[k] == v})
 
+    def either(self, other: Guard, name: Hashable) -> Guard:
+        """What holds where this guard or ``other`` does: the facts of both, and ``name`` for the rest unless the two
+        differ in one condition's outcome only."""
+        common = self.common(other)
+        left, right = self.beyond(common).facts, other.beyond(common).facts
+        if not left or not right:
+            return common
+        if len(left) == 1 and left.keys() == right.keys():
+            first, second = next(iter(left.values())), next(iter(right.values()))
+            if isinstance(first, bool) and isinstance(second, bool) and first is not second:
+                return common
+        return common.also(name, True) or common
+
     def implies(self, other: Guard) -> bool:
         """Whether every fact of ``other`` is one of this guard's."""
         facts = self.facts

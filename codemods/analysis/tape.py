@@ -337,7 +337,12 @@ def reach(roots: Iterable[Edge], path: Guard) -> dict[Node, Guard]:
             if known is path or known is guard or guard.implies(known):
                 continue
             visits[node] = visits.get(node, 0) + 1
-            guard = known.common(guard) if visits[node] < MOST_VISITS else path
+            guard = known.either(guard, ("ways", id(node)))
+            if guard == known:
+                continue
+            if visits[node] > MOST_VISITS:
+                reached[node] = guard
+                continue
         reached[node] = guard
         for edge in node.edges:
             further = guard.meet(edge.guard)
