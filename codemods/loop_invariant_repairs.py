@@ -136,7 +136,7 @@ def moved_into(context: Context, invariant: Invariant, nodes: list[Node]) -> Ite
 
 
 def trained_leaves(facts: Facts, loop: Loop, traversals: list[Traversal]) -> dict[Node, list[Where]]:
-    """The leaves that change by what ``traversals`` compute, with the places: a step, or an update by hand in ``loop``."""
+    """The leaves that ``traversals`` change, with the places: steps, and updates by hand in ``loop``."""
     found: dict[Node, list[Where]] = {}
     for traversal in traversals:
         for leaf, steps in facts.applied(traversal).items():
