@@ -2,13 +2,13 @@
 
 ## What it does
 
-Finds an in-place operation (`x += y`, `x[i] = y`, `x.masked_fill_(...)`, `nn.ReLU(inplace=True)` and their like) on memory
-that an earlier operation saved for the backward pass, and in-place changes of a leaf that requires a gradient.
+Finds an in-place operation (`x += y`, `x[i] = y`, `x.masked_fill_(...)`, `nn.ReLU(inplace=True)` and their like) on
+memory that an earlier operation saved for the backward pass, and in-place changes of a leaf that requires a gradient.
 
 ## Why is this bad?
 
-Some operations keep their input for the derivative (`pow`, `softplus`, `mul`, `Linear`), some their result (`exp`, `tanh`,
-`sigmoid`, `relu`, `softmax`). Every tensor counts its in-place changes, and the traversal compares:
+Some operations keep their input for the derivative (`pow`, `softplus`, `mul`, `Linear`), some their result (`exp`,
+`tanh`, `sigmoid`, `relu`, `softmax`). Every tensor counts its in-place changes, and the traversal compares:
 
     RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation
 
@@ -54,12 +54,12 @@ Where an index is written, the operation that saved the tensor gets a copy: `sof
 
 Safe where nothing else reads the changed memory afterwards, and for a copy: every value stays what it was. Unsafe where
 another name of the same tensor is read later, which sees the change now and would not see it then. A changed leaf is
-reported without a repair: `torch.no_grad()` is right for an update by hand, and wrong for what should be trained through.
+reported without a repair: `torch.no_grad()` is right for an update by hand, and wrong for what is to be trained through.
 
 ## When to leave it
 
-In-place operations on what nothing saved are right and are not reported: on the result of `add`, `mul` by a number, `sum`,
-`Linear`, `Conv2d`, `BatchNorm2d`, on a fresh buffer, under `no_grad`, on `.data`, and after the backward pass.
+In-place operations on what nothing saved are right and are not reported: on the result of `add`, `mul` by a number,
+`sum`, `Linear`, `Conv2d`, `BatchNorm2d`, on a fresh buffer, under `no_grad`, on `.data`, and after the backward pass.
 
 ## References
 
@@ -77,7 +77,7 @@ from typing import TypeVar
 
 from .analysis.aliases import Alias, aliases
 from .analysis.facts import Facts, frames_of
-from .analysis.tape import Change, Node, Saved, Stale, Traversal
+from .analysis.tape import Change, Node, Saved, Stale, Traversal, Where
 from .analysis.values import Tensor
 from .draft import Allowance, Context, Draft, Edits, Plan, Rule, combined
 from .finding import Role, Safety, Severity
@@ -151,7 +151,9 @@ def _is_recorded(facts: Facts, change: Change) -> bool:
         return False
     frames = set(frames_of(change.where))
     return any(
-        node.kind != "leaf" and node.where.frame in frames for traversal in facts.traversals for node in traversal.reached
+        node.kind != "leaf" and node.where.frame in frames
+        for traversal in facts.traversals
+        for node in traversal.reached
     )
 
 
@@ -203,7 +205,13 @@ def _spelled(change: Change) -> str:
         return f"`{SYMBOLS.get(type(node.op), '')}=`"
     if isinstance(node, ast.Call):
         function = node.func
-        name = function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+        name = (
+            function.attr
+            if isinstance(function, ast.Attribute)
+            else function.id
+            if isinstance(function, ast.Name)
+            else ""
+        )
         return f"`{name}`" if name.endswith("_") else f"`{name}(..., inplace=True)`"
     return "The assignment to an index"
 
@@ -271,19 +279,19 @@ def _out_of_place(context: Context, change: Change) -> Edits | None:
 
 def _constructor(context: Context, change: Change) -> Edits | None:
     """Edits that take ``inplace=True`` out of the call that made the module."""
-    site = change.module.site if change.module is not None else None
+    site: Where | None = change.module.site if change.module is not None else None
     source = context.source_of(context.filename(site)) if site is not None else None
-    if source is None or change.module is None or not isinstance(site.node, ast.Call):
+    if site is None or source is None or not isinstance(site.node, ast.Call):
         return None
     call = site.node
     for keyword in call.keywords:
         if keyword.arg == "inplace":
             written = isinstance(keyword.value, ast.Constant)
             return {source.filename: remove_keyword(source, call, "inplace")} if written else None
-    last = len(call.args) - 1
-    if last < 0 or not (isinstance(call.args[last], ast.Constant) and call.args[last].value is True):  # type: ignore[attr-defined]
+    last = call.args[-1] if call.args else None
+    if not isinstance(last, ast.Constant) or last.value is not True:
         return None
-    return {source.filename: remove_positional(source, call, last)}
+    return {source.filename: remove_positional(source, call, len(call.args) - 1)}
 
 
 def _copied_operand(context: Context, part: tuple[Node, Saved]) -> Edits | None:

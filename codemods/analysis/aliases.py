@@ -37,9 +37,7 @@ def aliases(facts: Facts, change: Change, rebound: ast.expr | None) -> Alias:
     return found
 
 
-def _holders(
-    facts: Facts, change: Change, rebound: ast.expr | None
-) -> Iterator[tuple[Frame | None, str, Tensor]]:
+def _holders(facts: Facts, change: Change, rebound: ast.expr | None) -> Iterator[tuple[Frame | None, str, Tensor]]:
     """Variables (with their frame), and attributes and containers (without), that hold the memory."""
     (storage,) = change.storages
     frames = {id(frame.slots): frame for frame in frames_of(change.where)}
@@ -104,7 +102,9 @@ def _is_read_after(frame: Frame, name: str, change: Change) -> bool:
         statement = _statement_around(body, statement)
         if statement is None:
             return True
-    if any(isinstance(node, ast.Name) and node.id == name for target in _targets(statement) for node in ast.walk(target)):
+    if any(
+        isinstance(node, ast.Name) and node.id == name for target in _targets(statement) for node in ast.walk(target)
+    ):
         return False
     end = getattr(statement, "end_lineno", 0)
     names = [node for node in ast.walk(body) if isinstance(node, ast.Name) and node.id == name]

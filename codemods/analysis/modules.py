@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable
 from collections.abc import Sequence as Seq
+from typing import Final
 
 from .guards import ALWAYS
 from .knowledge.torch_modules import MODULES, ModuleKind
@@ -25,6 +26,9 @@ from .values import (
     TupleValue,
     Value,
 )
+
+DROPOUTS: Final = frozenset(name for name in MODULES if "Dropout" in name)
+"""They hand back their input in evaluation mode."""
 
 
 class Modules(Recorder):
@@ -56,15 +60,21 @@ class Modules(Recorder):
             module.slots.setdefault("inplace", arguments[kind.in_place_position].value)
         return module
 
-    def add_parameters(self, module: TorchModule, kind: ModuleKind, keywords: dict[str, Operand], site: ast.AST) -> None:
+    def add_parameters(
+        self, module: TorchModule, kind: ModuleKind, keywords: dict[str, Operand], site: ast.AST
+    ) -> None:
         for parameter in kind.parameters:
             if parameter == "bias" and "bias" in keywords and keywords["bias"].value is False:
                 module.slots["bias"] = None
                 continue
-            if any(switch in keywords and keywords[switch].value is False for switch in kind.switches if switch != "bias"):
+            if any(
+                switch in keywords and keywords[switch].value is False for switch in kind.switches if switch != "bias"
+            ):
                 continue
             tensor = Tensor()
-            tensor.slots["node"] = self.make_leaf((module.key, parameter), f"{module.name}.{parameter}", site, tensor.storage)
+            tensor.slots["node"] = self.make_leaf(
+                (module.key, parameter), f"{module.name}.{parameter}", site, tensor.storage
+            )
             module.slots[parameter] = tensor
 
     def elements(self, value: Value, site: ast.AST) -> tuple[list[tuple[object, Value]], bool]:
@@ -162,9 +172,7 @@ class Modules(Recorder):
     ) -> Value:
         raise NotImplementedError
 
-    def call_value(
-        self, callee: Value, arguments: Seq[Operand], keywords: dict[str, Operand], call: ast.AST
-    ) -> Value:
+    def call_value(self, callee: Value, arguments: Seq[Operand], keywords: dict[str, Operand], call: ast.AST) -> Value:
         raise NotImplementedError
 
     # -- calling ---------------------------------------------------------------------------------------------------
@@ -181,6 +189,8 @@ class Modules(Recorder):
         if kind.in_place_option and self.resolve(module.slots.get("inplace", False)) is True and arguments:
             given = self.resolve(arguments[0].value)
             if type(given) is Tensor:
+                if name in DROPOUTS and self.resolve(module.slots.get("training")) is not True:
+                    return given
                 self.change(given, kind.operation, call, [], arguments[0].expression, module=module)
                 return given
         tracked = any(self.edges_of(operand.value) for operand in operands)

@@ -27,8 +27,9 @@ _WHOLE = {"zero_": "zeros_like", "fill_": "full_like"}
 
 
 def out_of_place(source: Source, node: ast.AST, tensor: ast.expr | None) -> tuple[TextEdit, ...]:
-    """Edits that make ``x = x + y`` of ``x += y``, ``x = x.masked_fill(m, v)`` of the statement ``x.masked_fill_(m, v)``,
-    and drop the underscore or ``inplace=True`` where the result is used. ``tensor`` is the expression of what is changed.
+    """Edits that make ``x = x + y`` of ``x += y``, and ``x = x.relu()`` of the statement ``x.relu_()``.
+
+    Where the result is used they drop the underscore or ``inplace=True``. ``tensor`` is what is changed.
 
     Raises ``EditRefused`` for what is written into an index, and for operations that have no such form.
     """
