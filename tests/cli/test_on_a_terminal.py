@@ -14,6 +14,9 @@ pexpect = pytest.importorskip("pexpect")
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="there is no pseudo-terminal there")
 
 ROOT = Path(__file__).parents[2]
+# As for a user who has set nothing; the size is the terminal's own.
+THEIRS = {"NO_COLOR", "FORCE_COLOR", "PAGER", "LESS", "COLUMNS", "LINES"}
+ENVIRONMENT = {key: value for key, value in os.environ.items() if key not in THEIRS} | {"PYTHONPATH": str(ROOT)}
 Terminal = Callable[..., Any]
 
 
@@ -23,14 +26,11 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     children = []
 
     def start(*arguments: str, **environment: str) -> Any:
-        base = {
-            key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR", "PAGER", "LESS")
-        }
         child = pexpect.spawn(
             sys.executable,
             ["-m", "tests.cli.fake_core", *arguments],
             cwd=str(tmp_path),
-            env={**base, "PYTHONPATH": str(ROOT), "TERM": "xterm", **environment},
+            env={**ENVIRONMENT, "TERM": "xterm", **environment},
             dimensions=(24, 80),
             encoding="utf-8",
             timeout=20,

@@ -17,6 +17,9 @@ pexpect = pytest.importorskip("pexpect")
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="there is no pseudo-terminal there")
 
 ROOT = Path(__file__).parents[2]
+# The size is the terminal's own.
+ENVIRONMENT = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
+ENVIRONMENT["PYTHONPATH"] = str(ROOT)
 PROMPT = r"\]\? "
 Review = Callable[..., Any]
 
@@ -31,7 +34,7 @@ def review(tmp_path: Path) -> Iterator[Review]:
             sys.executable,
             ["-m", module, "review", *arguments],
             cwd=str(tmp_path),
-            env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "NO_COLOR": "1", **environment},
+            env={**ENVIRONMENT, "TERM": "xterm", "NO_COLOR": "1", **environment},
             dimensions=(40, columns),
             encoding="utf-8",
             timeout=20,
@@ -372,7 +375,7 @@ def test_terminal_is_as_it_was_afterwards(tmp_path: Path, review: Review) -> Non
         "/bin/sh",
         ["-c", script],
         cwd=str(tmp_path),
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=ENVIRONMENT,
         encoding="utf-8",
         timeout=20,
     )
@@ -386,7 +389,7 @@ def test_without_a_terminal_one_line_names_the_batch_commands(tmp_path: Path) ->
     result = subprocess.run(
         [sys.executable, "-m", "tests.cli.fake_core", "review"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=ENVIRONMENT,
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
