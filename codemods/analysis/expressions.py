@@ -397,8 +397,11 @@ class Expressions(Builtins):
         return kind in TENSORS
 
     def constant_operation(self, operator: ast.operator, one: Any, other: Any) -> Value:
-        if isinstance(operator, ast.Mod) and isinstance(one, str):
-            return Symbol(("operation", "format", one, key_of(other)))
+        if isinstance(operator, ast.Mod) and isinstance(one, str) and len(one) < LONGEST_STRING:
+            try:
+                return one % other
+            except (TypeError, ValueError, OverflowError):
+                return Symbol(("operation", "format", one, key_of(other)))
         function = ARITHMETIC.get(type(operator))
         if function is None:
             return Symbol(("operation", type(operator).__name__, key_of(one), key_of(other)))

@@ -43,6 +43,8 @@ TORCH_PREFIXES: Final = (
     "torch.",
 )
 GRADIENT_FUNCTIONS: Final = frozenset({"torch.autograd.grad"})
+DATA_LIBRARIES: Final = ("torchvision.transforms", "torchvision.datasets", "torchvision.io", "torchaudio.load", "datasets.")
+"""They make data: what comes from them has no graph."""
 STATELESS: Final = tuple(torch_modules.STATELESS_FACTORIES)
 NUMERIC_LIBRARIES: Final = frozenset({"gym", "gymnasium", "pettingzoo", "argparse", "numpy", "math", "random", "os", "time", "json", "sys", "logging", "re", "statistics"})
 PURE: Final = frozenset(
@@ -79,7 +81,12 @@ class Library(Functions):
             return special(self, arguments, keywords, call)
         if bare in optimizers.OPTIMIZERS and arguments and bare != "Optimizer":
             return self.make_optimizer(bare, arguments, keywords, call)
-        if root in NUMERIC_LIBRARIES or root + "." in consumers.DOTTED_PREFIXES or name in consumers.DOTTED:
+        if (
+            root in NUMERIC_LIBRARIES
+            or root + "." in consumers.DOTTED_PREFIXES
+            or name in consumers.DOTTED
+            or name.startswith(DATA_LIBRARIES)
+        ):
             return Symbol(("library", name, self.fresh()), cuts=self.argument_cuts(arguments))
         if name.startswith(STATELESS):
             return Symbol(("stateless", name, self.fresh()))

@@ -280,8 +280,7 @@ class Methods(Library):
             return Sequence(tuple((ALWAYS, TupleValue(part)) for part in parts), exact=name == "named_children")
         if name in {"register_buffer", "register_parameter", "add_module", "register_module"} and len(arguments) > 1:
             key = self.resolve(arguments[0].value)
-            if isinstance(key, str):
-                self.add_child(receiver, key, arguments[1].value, name)
+            self.add_child(receiver, key if isinstance(key, str) else f"child {self.serial}", arguments[1].value, name)
             return None
         if name == "forward":
             return self.call_value(receiver, arguments, keywords, call)
