@@ -79,13 +79,13 @@ class LazyCommands(click.Group):
 
 EPILOG = """\b
 Start with:
-  gradmend check .        what is wrong, and why
-  gradmend diff .         how it would be mended
-  gradmend fix .          mend it
+  gradmend check .   what is wrong, and why
+  gradmend fix .     mend it
 Exit status: 0 nothing found (or all mended), 1 findings, 2 an error."""
 
 
 @click.group(
+    "gradmend",
     cls=LazyCommands,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=EPILOG,
@@ -96,6 +96,5 @@ Exit status: 0 nothing found (or all mended), 1 findings, 2 an error."""
 def app() -> None:
     """Find and repair autograd-graph mistakes in PyTorch training code.
 
-    The ones behind "backward through the graph a second time", memory that climbs, and penalties that train nothing.
-    Your code is read, never run.
+    The ones behind "backward through the graph a second time" and behind memory that climbs. Your code is never run.
     """

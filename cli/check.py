@@ -12,8 +12,8 @@ from .survey import Survey, find, survey
 
 @click.command("check", cls=Command)
 @shared
-@click.option("--fix", is_flag=True, help="Apply the repairs without asking: gradmend fix --yes.")
-@click.option("--diff", is_flag=True, help="Print them as one patch instead: gradmend diff.")
+@click.option("--fix", is_flag=True, help="Mend without asking: gradmend fix --yes.")
+@click.option("--diff", is_flag=True, help="Print a patch instead: gradmend diff.")
 @click.option("--statistics", is_flag=True, help="Only count, by rule.")
 @rare("--add-ignore", metavar="[=REASON]", help="Write a suppression for every finding.")
 @rare("--write-baseline", metavar="FILE", help="Write the present findings to FILE, for --baseline.")

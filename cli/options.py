@@ -168,7 +168,7 @@ _RULE_OPTIONS = (
 )  # fmt: skip
 
 _FILE_OPTIONS = (
-    click.option("--since", metavar="REV", help="Only what changed since a git revision (REV... from the fork point)."),
+    click.option("--since", metavar="REV", help="Only what changed since a git revision."),
     click.option("--baseline", metavar="FILE", help="Leave out the findings that FILE holds."),
     click.option("--exclude", metavar="GLOB", multiple=True, help="Leave files and folders out, as in .gitignore."),
     rare("--extend-exclude", metavar="GLOB", multiple=True, help="The same, on top of the configuration's."),
@@ -221,7 +221,7 @@ def fixing(function: Callable[..., int]) -> Callable[..., int]:
         rare("--exit-non-zero-on-fix", is_flag=True, help="Exit 1 if anything was mended."),
         rare("--show-fixes", is_flag=True, help="List every finding that was mended."),
         rare("--fix-only", is_flag=True, help="Neither list nor count the findings that are left."),
-        click.option("--allow-dirty", is_flag=True, help="Change files that have unstaged changes, too."),
+        rare("--allow-dirty", is_flag=True, help="Change files that have unstaged changes, too."),
     ):
         command = option(command)
     return command
