@@ -68,6 +68,10 @@ def move_statements(
         if any(inside is statement for statement in statements):
             raise EditRefused(f"line {target.lineno}: statements cannot be moved into themselves")
         inside = source.parent(inside)
+    block = block_of(source, target)
+    first, last = block.line_of(block.index(target))
+    if any(member is moved for member in block.statements[first : last + 1] for moved in statements):
+        raise EditRefused(f"line {target.lineno}: statements of one line cannot change places")
     runs = _by_block(source, statements)
     comments = _comments_above(source, runs)
     lines: list[Line] = []

@@ -109,7 +109,7 @@ def parse(text: str) -> libcst.Module:
     try:
         return libcst.parse_module(text)
     except libcst.ParserSyntaxError as error:
-        raise RewriteError(f"libcst cannot parse line {error.raw_line}: {error.message}") from None
+        raise RewriteError(f"libcst cannot parse this: {error.message}") from None
     except RecursionError:
         raise RewriteError("the source is nested too deeply for libcst") from None
 
