@@ -12,13 +12,14 @@ from .analysis.expressions import BUILTIN_NAMES
 from .analysis.facts import Facts, edges_reach, frame_statement
 from .analysis.knowledge.optimizers import CALLS_CLOSURE_AGAIN
 from .analysis.source import Source
-from .analysis.tape import Change, Edge, Loop, Node, Step, Stored, Traversal, Where
+from .analysis.tape import Change, Discarded, Edge, Loop, Node, Step, Stored, Traversal, Where
 from .analysis.values import Frame, Value
 from .carried_hidden_state import describe
 from .draft import Context, Edits, combined
 from .rewrite.builders import insert_after, replace_node
 from .rewrite.detaching import detach_expression, shape_of, torch_name
 from .rewrite.detaching import detached as detached_code
+from .rewrite.discarding import assigned
 from .rewrite.edits import EditRefused
 from .rewrite.sinking import DRAWING_CALLS, LoopStatement, called_names, check_repeatable, sinking
 
@@ -300,12 +301,27 @@ def _written_for(context: Context, stored: Stored, use: ast.Attribute, frame: Fr
 
 def detached(context: Context, invariant: Invariant, nodes: list[Node]) -> Iterator[Way]:
     """Cut ``nodes`` from their graph: where they are kept, where they are computed, or where the loop reads them."""
+    thrown_away = tuple(
+        partial(assigned, context.source_of(context.filename(event.where)), event)
+        for event in _thrown_away(context, nodes)
+    )
+    if thrown_away:
+        yield Way(thrown_away)
     for choose in (_kept, _computed, _last):
         stores = [choose(context, invariant, node) for node in nodes]
         parts = tuple(partial(_detach_store, context, stored) for stored in stores if stored is not None)
         if len(parts) == len(nodes):
             yield Way(parts)
     yield Way(tuple(partial(_detach_uses, context, invariant, node) for node in nodes))
+
+
+def _thrown_away(context: Context, nodes: list[Node]) -> list[Discarded]:
+    """The statements that detach one of ``nodes`` and throw the result away, one for each place."""
+    found: dict[ast.AST, Discarded] = {}
+    for event in context.facts.discarded:
+        if any(edge.node in nodes for edge in event.edges):
+            found.setdefault(event.statement, event)
+    return list(found.values())
 
 
 def _stores(context: Context, node: Node, invariant: Invariant) -> list[Stored]:

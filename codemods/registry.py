@@ -11,6 +11,7 @@ from typing import Protocol
 from . import (
     accumulated_loss,
     carried_hidden_state,
+    discarded_detach,
     inplace_on_graph,
     loop_invariant_graph,
     missing_create_graph,
@@ -18,6 +19,7 @@ from . import (
     needless_retain_graph,
     redundant_retain_graph,
     retain_for_create,
+    step_between_backwards,
     undetached_fake,
 )
 from .draft import Context, Draft, Rule
@@ -36,9 +38,11 @@ MODULES: tuple[ModuleType, ...] = (
     loop_invariant_graph,
     carried_hidden_state,
     accumulated_loss,
+    discarded_detach,
     retain_for_create,
     missing_create_graph,
     redundant_retain_graph,
+    step_between_backwards,
     missing_retain_graph,
     inplace_on_graph,
     needless_retain_graph,

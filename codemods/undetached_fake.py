@@ -77,6 +77,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import partial
 
 from .analysis.facts import Facts, edges_reach, frames_of
 from .analysis.recording import ADDITIVE, owns
@@ -85,6 +86,7 @@ from .analysis.values import Frame, Tensor, Value
 from .draft import Allowance, Context, Draft, Edits, Plan, Rule, combined
 from .finding import Role, Safety, Severity
 from .rewrite.detaching import detach_expression
+from .rewrite.discarding import assigned
 
 RULE = Rule("GM201", "undetached-fake", "A loss walks through a network that its step does not train")
 
@@ -98,13 +100,13 @@ def find(context: Context) -> Iterator[Draft]:
     for traversal in facts.traversals:
         if not traversal.accumulates or traversal.call in seen:
             continue
-        found = _upstream(facts, traversal)
+        found = upstream(facts, traversal)
         if found is not None:
             seen.add(traversal.call)
             yield _draft(context, traversal, *found)
 
 
-def _upstream(facts: Facts, traversal: Traversal) -> tuple[set[Node], list[tuple[Node, Node]], str] | None:
+def upstream(facts: Facts, traversal: Traversal) -> tuple[set[Node], list[tuple[Node, Node]], str] | None:
     """The leaves that ``traversal`` fills in vain, the edges at which to cut, and what becomes of those gradients."""
     first = facts.first_steps(traversal)
     if not first or any(step.parameters is None for step in first):
@@ -237,6 +239,12 @@ def _draft(
         lost=lambda node, t: t.call is traversal.call and lost(node),
         gradients=lambda leaf, t: t.call is traversal.call and leaf in wasted,
     )
+    for event in facts.discarded:
+        if event.index < traversal.index and any(edge.node in below for edge in event.edges):
+            source = context.source_of(context.filename(event.where))
+            draft.plans.append(
+                Plan(Safety.SAFE, "Assign the detached tensor", partial(assigned, source, event), allowance)
+            )
     for call in (".detach()", ".detach().requires_grad_()"):
         for choose in (_at_module, _outermost, _innermost, _at_creation):
             draft.plans.append(
@@ -333,4 +341,4 @@ def _cut(context: Context, edge: tuple[Node, Node], below: set[Node], choose, ca
     return {source.filename: edits} if edits else None
 
 
-__all__ = ["RULE", "Step", "find"]
+__all__ = ["RULE", "Step", "find", "upstream"]
