@@ -74,12 +74,13 @@ from .analysis.facts import LINEAR, edges_reach, frame_statement, frames_of
 from .analysis.functions import MODULE_BASES
 from .analysis.machine import same_value
 from .analysis.source import Source
-from .analysis.tape import Boundary, Carried, Loop, Node, Refreed, Stale, Stored, Traversal, reach
+from .analysis.tape import Boundary, Carried, Discarded, Loop, Node, Refreed, Stale, Stored, Traversal, reach
 from .analysis.values import External, Frame, Instance, TorchModule, Value
 from .draft import Allowance, Context, Draft, Edits, Plan, Rule, combined
 from .finding import Role, Safety, Severity
 from .rewrite.builders import insert_after
 from .rewrite.detaching import detach_expression, detached, shape_of, torch_name
+from .rewrite.discarding import assigned
 
 RULE = Rule("GM101", "carried-hidden-state", "State goes from one iteration into the next with its graph")
 
@@ -226,6 +227,14 @@ def describe(key: object) -> str:
 def _plans(
     context: Context, loop: Loop, carriers: list[Carried], traversal: Traversal, allowance: Allowance
 ) -> Iterator[Plan]:
+    thrown_away = _thrown_away(context, loop, carriers)
+    if thrown_away:
+        yield Plan(
+            Safety.SAFE,
+            "Assign the detached state",
+            lambda: combined(assigned(context.source_of(context.filename(e.where)), e) for e in thrown_away),
+            allowance,
+        )
     at_write = lambda: combined(_at_write(context, loop, carrier) for carrier in carriers)  # noqa: E731
     after = lambda: _after(context, loop, carriers, traversal)  # noqa: E731
     inside = lambda: _in_traversal_frame(context, carriers, traversal)  # noqa: E731
@@ -237,6 +246,16 @@ def _plans(
     order = [at_write, after, inside, modules] if late or not local else [after, at_write, inside, modules]
     for build in order:
         yield Plan(Safety.SAFE, "Detach the state where the iteration ends", build, allowance)
+
+
+def _thrown_away(context: Context, loop: Loop, carriers: list[Carried]) -> list[Discarded]:
+    """The statements of the loop that detach a carried state and throw the result away, one for each place."""
+    held = {edge.node for carrier in carriers for edge in context.machine.slot_edges(carrier.value)}
+    found: dict[ast.AST, Discarded] = {}
+    for event in context.facts.discarded:
+        if event.where.turn(loop) is not None and held & {edge.node for edge in event.edges}:
+            found.setdefault(event.statement, event)
+    return list(found.values())
 
 
 def _written_after(context: Context, carrier: Carried, loop: Loop, traversal: Traversal) -> bool:
