@@ -40,6 +40,8 @@ def add_ignores(result: Survey, options: Options, reason: str, allow_dirty: bool
 
     if "\n" in reason or "\r" in reason:
         raise ConfigError("--add-ignore: the reason must be one line")
+    if options.is_stdin:
+        raise ConfigError("--add-ignore changes files, and standard input is none")
     talk = options.talk()
     changes: list[Change] = []
     count = 0

@@ -12,6 +12,11 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
+MOST_NAMES = 500
+"""More of them do not go on a command line; git lists all it has then."""
+THEIR_OWN = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_PREFIX"})
+"""Set in a hook, about the repository that is committed to; the files may lie in another."""
+
 
 class GitError(Exception):
     """Git could not answer; the text says why."""
@@ -19,12 +24,14 @@ class GitError(Exception):
 
 def _git(folder: str, *words: str, given: bytes = b"") -> bytes:
     settings = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=" + os.devnull, "-c", "core.quotePath=false")
+    environment = {key: value for key, value in os.environ.items() if key not in THEIR_OWN}
+    environment |= {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
     try:
         done = subprocess.run(
             ["git", "-C", folder, *settings, *words],
             input=given,
             capture_output=True,
-            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
+            env=environment,
             check=False,
         )
     except OSError as error:
@@ -69,7 +76,8 @@ def dirty(contents: Mapping[str, bytes]) -> list[str]:
     found = []
     for top, names in by_tree(contents).items():
         try:
-            listed = _git(top, "ls-files", "-s", "-z", "--", *(f":(literal){name}" for name in names))
+            few = [f":(literal){name}" for name in names] if len(names) <= MOST_NAMES else []
+            listed = _git(top, "ls-files", "-s", "-z", "--", *few)
         except GitError:
             continue
         for entry in listed.split(b"\0"):

@@ -99,10 +99,11 @@ def _must_speak_of(job: Job, raw: bytes) -> bool:
     """
     if b"\0" in raw:
         return True
-    try:
-        raw.decode()
-    except UnicodeDecodeError:
-        return True
+    if not raw.isascii():
+        try:
+            raw.decode()
+        except UnicodeDecodeError:
+            return True
     return job.named and not _compiles(raw, job.path)
 
 

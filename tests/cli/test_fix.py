@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -153,3 +154,48 @@ class TestUncommittedChanges:
         gradmend("fix", "--yes")
         gradmend("check", "--since", "HEAD")
         assert not witness.exists()
+
+    def test_many_files_and_odd_names(self, repository: Path, gradmend: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("gradmend.cli.git.MOST_NAMES", 1)
+        for name in ("é.py", "*.py", "new\nline.py", ":(glob)x.py"):
+            (repository / name).write_text(LEAK)
+        self.git(repository, "add", ".")
+        assert gradmend("fix", "--yes").exit_code == 0
+        for path in repository.glob("*.py"):
+            path.write_text(LEAK + "# mine\n")
+        said = gradmend("fix", "--yes").stderr
+        assert "unstaged changes in *.py, :(glob)x.py, a.py, b.py, new\\nline.py and 1 more" in said
+
+    def test_hook_of_another_repository(self, repository: Path, gradmend: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("GIT_DIR", "/nowhere/.git")
+        (repository / "a.py").write_text(LEAK + "# mine\n")
+        assert gradmend("fix", "--yes").exit_code == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+@pytest.mark.parametrize("path", ["link", "link/a.py", "far.py"])
+def test_way_through_a_link_out_of_the_tree_is_read_and_not_written(
+    folder: Path, gradmend: Run, tmp_path_factory: pytest.TempPathFactory, path: str
+) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "a.py").write_text(LEAK)
+    (folder / "link").symlink_to(outside)
+    (folder / "far.py").symlink_to(outside / "a.py")
+    assert gradmend("check", path).exit_code == 1
+    result = gradmend("fix", "--yes", path)
+    assert result.exit_code == 2
+    assert f"leads out of the tree by a link; name {outside}/a.py" in result.stderr
+    assert (outside / "a.py").read_text() == LEAK
+    assert gradmend("fix", "--yes", str(outside / "a.py")).exit_code == 0
+
+
+def test_read_only_file_is_left_and_told(folder: Path, gradmend: Run) -> None:
+    (folder / "a.py").write_text(LEAK)
+    (folder / "b.py").write_text(LEAK)
+    (folder / "a.py").chmod(0o444)
+    result = gradmend("fix", "--yes")
+    assert result.exit_code == 2
+    assert "error: a.py: is read-only, left as it is\n" in result.stderr
+    assert "Mended 1 finding in 1 file." in result.stderr
+    assert (folder / "a.py").read_text() == LEAK
+    assert (folder / "b.py").read_text() == MENDED
