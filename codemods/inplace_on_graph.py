@@ -54,7 +54,7 @@ Where an index is written, the operation that saved the tensor gets a copy: `sof
 
 Safe where nothing else reads the changed memory afterwards, and for a copy: every value stays what it was. Unsafe where
 another name of the same tensor is read later, which sees the change now and would not see it then. A changed leaf is
-reported without a repair: `torch.no_grad()` is right for an update by hand, and wrong for what is to be trained through.
+reported without a repair: `torch.no_grad()` is right for an update by hand, wrong for what is to be trained through.
 
 ## When to leave it
 

@@ -135,7 +135,7 @@ def _draft(context: Context, event: Refreed) -> Draft:
             Plan(
                 Safety.UNSAFE if same_loss or apart else Safety.SAFE,
                 "Retain the graph for the traversal that follows",
-                lambda: _retained(context, earlier),
+                lambda: retained(context, earlier),
             )
         ],
         traversal=later,
@@ -160,7 +160,7 @@ def _sum_does_the_same(earlier: Traversal, later: Traversal, between: list[Step 
     )
 
 
-def _retained(context: Context, traversal: Traversal) -> Edits | None:
+def retained(context: Context, traversal: Traversal) -> Edits | None:
     """Edits that make ``traversal`` keep the graph; None where its flag is not written in the call."""
     source = context.source_of(context.filename(traversal.where))
     call = traversal.call
@@ -175,4 +175,4 @@ def _retained(context: Context, traversal: Traversal) -> Edits | None:
     return {source.filename: set_keyword(source, call, "retain_graph", "True")}
 
 
-__all__ = ["RULE", "find"]
+__all__ = ["RULE", "find", "retained"]
