@@ -68,7 +68,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from .analysis.facts import LINEAR, edges_reach, frames_of
+from .analysis.facts import LINEAR, additions, edges_reach, frames_of
 from .analysis.tape import Boundary, Carried, Edge, Loop, Node, Refreed, Stored
 from .analysis.values import Frame, Phi, Symbol, Tensor, Value
 from .carried_hidden_state import describe
@@ -136,7 +136,7 @@ def _growth(context: Context, loop: Loop, turn: int, before: Carried, after: Car
         added = {node for node in held - old if node.where.turn(loop) == turn}
         totals: set[Node] = set()
     else:
-        totals = _chain(after.edges, old, loop, turn)
+        totals = additions(after.edges, old, loop, turn)
         kept = {edge.node for node in totals for edge in node.edges} & old
         added = {
             edge.node
@@ -146,6 +146,8 @@ def _growth(context: Context, loop: Loop, turn: int, before: Carried, after: Car
         }
     if not kept or not added or not any(facts.certain(node) for node in added) or _in_forward(context, loop):
         return None
+    if not _records_anew(added, loop, turn):
+        return None
     growth = Growth(frozenset(added), frozenset(totals))
     if _traversed_later(context, loop, growth, kept, container):
         twice = _back_propagated_twice(context, growth)
@@ -153,25 +155,13 @@ def _growth(context: Context, loop: Loop, turn: int, before: Carried, after: Car
     return growth
 
 
-def _chain(edges: tuple[Edge, ...], old: set[Node], loop: Loop, turn: int) -> set[Node]:
-    """The additions of iteration ``turn`` between a running total and what it was an iteration before."""
-    chain: set[Node] = set()
-
-    def leads(node: Node) -> bool:
-        if node in chain:
-            return True
-        if node.operation not in LINEAR or node.operation == "merge" or node.where.turn(loop) != turn:
-            return False
-        if any([edge.node in old or leads(edge.node) for edge in node.edges]):
-            chain.add(node)
-            return True
-        return False
-
-    for edge in edges:
-        node = edge.node
-        for inner in node.edges if node.operation == "merge" else (edge,):
-            leads(inner.node)
-    return chain
+def _records_anew(added: set[Node], loop: Loop, turn: int) -> bool:
+    """Whether the iteration records more than sums of what was there before: a forward pass of its own."""
+    below = edges_reach(tuple(Edge(node.path, node) for node in added))
+    return any(
+        node.where.turn(loop) == turn and node.kind != "leaf" and node.operation not in LINEAR and node.saves is not False
+        for node in below
+    )
 
 
 def _in_forward(context: Context, loop: Loop) -> bool:
@@ -202,9 +192,9 @@ def _traversed_later(context: Context, loop: Loop, growth: Growth, kept: set[Nod
         return True
     for escape in facts.escapes:
         nodes = {edge.node for edge in escape.edges}
-        if nodes & totals or (nodes & parts and (container or escape.how == "return") and len(nodes & parts) > 1):
+        if nodes & totals or (nodes & parts and container and len(nodes & parts) > 1):
             return True
-        if escape.how == "return" and nodes & watched:
+        if escape.how != "call" and edges_reach(escape.edges) & watched:
             return True
     return "." in facts.run.entry
 

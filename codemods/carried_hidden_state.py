@@ -70,7 +70,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from .analysis.facts import LINEAR, edges_reach, frame_statement, frames_of
+from .analysis.facts import LINEAR, additions, edges_reach, frame_statement, frames_of
 from .analysis.functions import MODULE_BASES
 from .analysis.machine import same_value
 from .analysis.source import Source
@@ -485,7 +485,7 @@ def _grows_untraversed(context: Context, boundary: Boundary, before: Carried, af
     recent = {node for node in below if node.where.turn(loop) == 1}
     if not recent or any(node in facts.reached_by for node in recent | old):
         return False
-    if all(node.operation in LINEAR or node.kind == "leaf" for node in recent):
+    if additions(edges, old, loop, 1):
         return False
     return not any(
         escape.index > 0 and {edge.node for edge in escape.edges} & recent for escape in facts.escapes

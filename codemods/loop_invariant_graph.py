@@ -73,7 +73,7 @@ are several losses of one forward pass, whose gradients are summed up and applie
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -83,6 +83,7 @@ from .draft import Allowance, Context, Draft, Plan, Rule
 from .finding import Role, Safety, Severity
 from .loop_invariant_repairs import (
     Way,
+    assigned_where_thrown_away,
     built,
     computed_where_used,
     detached,
@@ -367,6 +368,10 @@ def _places(invariant: Invariant, node: Node) -> list[tuple[Role, Where, str]]:
 
 
 def _plans(context: Context, invariant: Invariant, fates: dict[Node, str]) -> Iterator[Plan]:
+    for way in assigned_where_thrown_away(context, list(fates)):
+        below = {leaf for node in fates for leaf in leaves_below(node)}
+        allowance = Allowance(lost=_lost(invariant), gradients=lambda leaf, _: leaf in below)
+        yield Plan(Safety.SAFE, "Assign the detached value", partial(built, way.parts), allowance)
     if "unknown" in fates.values():
         return
     trained = [node for node, fate in fates.items() if fate == "trained"]
@@ -374,16 +379,7 @@ def _plans(context: Context, invariant: Invariant, fates: dict[Node, str]) -> It
     if trained and invariant.cached:
         # Whether the cache or the training is the mistake cannot be known.
         return
-    places = {
-        (one.where.node, one.operation)
-        for node in invariant.frontier
-        for one in edges_reach((Edge(node.path, node),))
-    }
-    allowance = Allowance(
-        lost=lambda node, traversal: (node.where.node, node.operation) in places
-        and any(loop.statement is invariant.loop.statement for loop, _ in traversal.where.loops),
-        gained=bool(trained),
-    )
+    allowance = Allowance(lost=_lost(invariant), gained=bool(trained))
     computed = [*moved_into(context, invariant, trained), *computed_where_used(context, invariant, trained)]
     for way in computed if trained else [Way()]:
         for cut in detached(context, invariant, unused) if unused else [Way()]:
@@ -394,6 +390,16 @@ def _plans(context: Context, invariant: Invariant, fates: dict[Node, str]) -> It
                 allowance,
                 moved=way.moved,
             )
+
+
+def _lost(invariant: Invariant) -> Callable[[Node, Traversal], bool]:
+    """What the loop's traversals need not reach any more: the graph from before it."""
+    places = {
+        (one.where.node, one.operation) for node in invariant.frontier for one in edges_reach((Edge(node.path, node),))
+    }
+    return lambda node, traversal: (node.where.node, node.operation) in places and any(
+        loop.statement is invariant.loop.statement for loop, _ in traversal.where.loops
+    )
 
 
 __all__ = ["RULE", "Invariant", "find", "leaves_below"]

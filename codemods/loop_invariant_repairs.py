@@ -301,12 +301,6 @@ def _written_for(context: Context, stored: Stored, use: ast.Attribute, frame: Fr
 
 def detached(context: Context, invariant: Invariant, nodes: list[Node]) -> Iterator[Way]:
     """Cut ``nodes`` from their graph: where they are kept, where they are computed, or where the loop reads them."""
-    thrown_away = tuple(
-        partial(assigned, context.source_of(context.filename(event.where)), event)
-        for event in _thrown_away(context, nodes)
-    )
-    if thrown_away:
-        yield Way(thrown_away)
     for choose in (_kept, _computed, _last):
         stores = [choose(context, invariant, node) for node in nodes]
         parts = tuple(partial(_detach_store, context, stored) for stored in stores if stored is not None)
@@ -315,13 +309,15 @@ def detached(context: Context, invariant: Invariant, nodes: list[Node]) -> Itera
     yield Way(tuple(partial(_detach_uses, context, invariant, node) for node in nodes))
 
 
-def _thrown_away(context: Context, nodes: list[Node]) -> list[Discarded]:
-    """The statements that detach one of ``nodes`` and throw the result away, one for each place."""
+def assigned_where_thrown_away(context: Context, nodes: list[Node]) -> Iterator[Way]:
+    """Give the statements effect that detach one of ``nodes`` and throw the result away."""
     found: dict[ast.AST, Discarded] = {}
     for event in context.facts.discarded:
         if any(edge.node in nodes for edge in event.edges):
             found.setdefault(event.statement, event)
-    return list(found.values())
+    if found:
+        sources = [(context.source_of(context.filename(event.where)), event) for event in found.values()]
+        yield Way(tuple(partial(assigned, source, event) for source, event in sources))
 
 
 def _stores(context: Context, node: Node, invariant: Invariant) -> list[Stored]:

@@ -894,6 +894,7 @@ class Expressions(Builtins):
         elif kind is Symbol:
             slots = self.symbol_slots.setdefault(container.key, {})
             self.write(slots, ("item", key_of(index)), value)
+            self.escape(value, site, "store")
         elif kind is Phi:
             for _, alternative in self.alternatives(container):
                 self.store_item(alternative, index, value, site, source)
@@ -920,6 +921,7 @@ class Expressions(Builtins):
             slots = self.symbol_slots.setdefault(receiver.key, {})
             self.write(slots, name, value)
             self.note_store(slots, name, value, source)
+            self.escape(value, site, "store")
         elif kind is Tensor:
             self.store_tensor_attribute(receiver, name, value, site)
         elif kind is Parameters:

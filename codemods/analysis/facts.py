@@ -30,6 +30,7 @@ LINEAR: Final = frozenset(
     {"add", "sub", "rsub", "sum", "mul", "div", "neg", "merge", "lerp", "iadd", "mean", "scale", "true_divide", "multiply"}
 )
 """Operations through which a running total carries on."""
+SCALING: Final = frozenset({"mul", "div", "true_divide", "multiply", "lerp"})
 
 
 class Facts:
@@ -248,3 +249,31 @@ def frames_of(where: Where) -> list[Frame]:
         frames.append(frame)
         frame = frame.caller
     return frames
+
+
+def additions(edges: Iterable[Edge], old: set[Node], loop: Loop, turn: int) -> set[Node]:
+    """The additions of iteration ``turn`` between a running total (``edges``) and what it was before (``old``).
+
+    A product counts where only one of its factors has a graph: a weight, a decay.
+    """
+    chain: set[Node] = set()
+    refused: set[Node] = set()
+
+    def leads(node: Node) -> bool:
+        if node in chain or node in refused:
+            return node in chain
+        refused.add(node)
+        if node.operation not in LINEAR or node.operation == "merge" or node.where.turn(loop) != turn:
+            return False
+        inputs = {edge.node for edge in node.edges}
+        if node.operation in SCALING and len(inputs) > 1:
+            return False
+        if any([one in old or leads(one) for one in inputs]):  # noqa: C419 - all of them are followed
+            chain.add(node)
+            return True
+        return False
+
+    for edge in edges:
+        for inner in edge.node.edges if edge.node.operation == "merge" else (edge,):
+            leads(inner.node)
+    return chain

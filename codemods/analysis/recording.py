@@ -285,6 +285,8 @@ class Recorder(Machine):
         if not roots and type(resolved) is Tensor:
             self.tape.add(Flat(self.tape.next_index, where, self.path, call, operand, resolved.cuts, inputs))
             return event
+        if len(roots) == 1:
+            roots[0].node.slots["tensor"] = True
         reached = reach(roots, self.path)
         if inputs is not None:
             missing = [node for node in inputs if node not in reached]

@@ -118,7 +118,7 @@ class Node:
         self.terms: frozenset[Cut] = frozenset()
         """Graphs that were lost in a term that this node adds to something that has one."""
         self.slots: dict[Any, Any] = {}
-        """For leaves: ``requires_grad`` and ``grad``."""
+        """For leaves: ``requires_grad`` and ``grad``; ``tensor`` for what was back-propagated and so is a tensor."""
         self.assumed = kind == "unknown"
 
     def __repr__(self) -> str:

@@ -42,7 +42,9 @@ def shape_of(value: Value, depth: int = 0) -> str | tuple[str, object]:
     if isinstance(value, (bool, int, float, str)):
         return MIXED
     if kind is Symbol:
-        return UNKNOWN if value.node is not None else MIXED
+        if value.node is None:
+            return MIXED
+        return TENSOR if value.node.slots.get("tensor") else UNKNOWN
     if depth > 3:
         return UNKNOWN
     if kind is Phi:
@@ -166,7 +168,7 @@ def _elements(
         return None
     edits: list[TextEdit] = []
     for element, part in zip(elements, values, strict=True):
-        if machine.edges_of(part) and not isinstance(part, Symbol):
+        if machine.edges_of(part) and shape_of(part) != UNKNOWN:
             made = detach_expression(machine, source, element, part, call)
             if made is None:
                 return None
@@ -184,7 +186,7 @@ def _dictionary(
         if key is None or not isinstance(key, ast.Constant):
             return None
         part = value.slots.get(("key", key.value))
-        if part is not None and machine.edges_of(part) and not isinstance(part, Symbol):
+        if part is not None and machine.edges_of(part) and shape_of(part) != UNKNOWN:
             made = detach_expression(machine, source, element, part, call)
             if made is None:
                 return None
