@@ -6,9 +6,9 @@ Finds `x.detach()` as a statement of its own, where `x` is then used in somethin
 
 ## Why is this bad?
 
-`detach()` gives a new tensor and leaves `x` as it is, unlike `detach_()`. The result is thrown away, so the gradient still
-flows through `x`: a target network is trained towards its own prediction, a critic is trained to please the actor.
-PyTorch says nothing.
+`detach()` gives a new tensor and leaves `x` as it is, unlike `detach_()`. The result is thrown away, so the gradient
+still flows through `x`: a target network is trained towards its own prediction, a critic is trained to please the
+actor. PyTorch says nothing.
 
 ## Example
 
@@ -64,7 +64,7 @@ import ast
 from collections.abc import Iterator
 
 from .analysis.facts import Facts, edges_reach, frames_of
-from .analysis.tape import Discarded, Node, Traversal, Where
+from .analysis.tape import Discarded, Node, Refreed, Stale, Traversal, Where
 from .draft import Allowance, Context, Draft, Plan, Rule
 from .finding import Role, Safety, Severity
 from .rewrite.discarding import assigned
@@ -110,18 +110,16 @@ def _reads(context: Context, event: Discarded, held: set[Node], node: Node) -> b
     if not any(edge.node in held for edge in node.edges):
         return False
     name = ast.unparse(event.receiver)
-    for operand in node.operands:
-        if operand.expression is not None and held & {e.node for e in context.machine.edges_of(operand.value)}:
-            if ast.unparse(operand.expression) == name and _after(event, node.where, operand.expression):
-                return True
-    return any(
-        argument.expression is not None
-        and frame.caller is event.where.frame
-        and ast.unparse(argument.expression) == name
-        and _after(event, Where(argument.expression, event.where.frame, node.where.loops), argument.expression)
-        for frame in frames_of(node.where)
-        for argument in frame.arguments
-    )
+    reads = [
+        (expression, node.where)
+        for expression, value in node.operands
+        if expression is not None and held & {edge.node for edge in context.machine.edges_of(value)}
+    ]
+    for frame in frames_of(node.where):
+        if frame.caller is event.where.frame:
+            caller = Where(node.where.node, frame.caller, node.where.loops)
+            reads += [(expression, caller) for expression, _ in frame.arguments if expression is not None]
+    return any(ast.unparse(expression) == name and _after(event, where, expression) for expression, where in reads)
 
 
 def _after(event: Discarded, where: Where, expression: ast.expr) -> bool:
@@ -134,10 +132,11 @@ def _after(event: Discarded, where: Where, expression: ast.expr) -> bool:
 
 def _explained(facts: Facts, traversal: Traversal, below: set[Node]) -> bool:
     """Whether the walk dies, or walks through a network that another optimizer trains: those have their own rules."""
-    if any(event.traversal is traversal and event.node in below for event in (*facts.refreed, *facts.stale)):
-        return True
-    if any(event.earlier is traversal and event.node in below for event in facts.refreed):
-        return True
+    events: list[Refreed | Stale] = [*facts.refreed, *facts.stale]
+    for event in events:
+        walks = event.traversal is traversal or (isinstance(event, Refreed) and event.earlier is traversal)
+        if walks and event.node in below:
+            return True
     found = upstream(facts, traversal)
     return found is not None and bool(found[0] & below)
 

@@ -368,8 +368,8 @@ def _places(invariant: Invariant, node: Node) -> list[tuple[Role, Where, str]]:
 
 
 def _plans(context: Context, invariant: Invariant, fates: dict[Node, str]) -> Iterator[Plan]:
+    below = {leaf for node in fates for leaf in leaves_below(node)}
     for way in assigned_where_thrown_away(context, list(fates)):
-        below = {leaf for node in fates for leaf in leaves_below(node)}
         allowance = Allowance(lost=_lost(invariant), gradients=lambda leaf, _: leaf in below)
         yield Plan(Safety.SAFE, "Assign the detached value", partial(built, way.parts), allowance)
     if "unknown" in fates.values():
