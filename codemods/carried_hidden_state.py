@@ -239,11 +239,14 @@ def _plans(
     after = lambda: _after(context, loop, carriers, traversal)  # noqa: E731
     inside = lambda: _in_traversal_frame(context, carriers, traversal)  # noqa: E731
     modules = lambda: _over_modules(context, loop, carriers, traversal)  # noqa: E731
+    written = lambda: combined(_behind_write(context, carrier) for carrier in carriers)  # noqa: E731
     local = all(carrier.slots is loop.frame.slots for carrier in carriers)
     late = all(
         carrier.where is not None and _written_after(context, carrier, loop, traversal) for carrier in carriers
     )
     order = [at_write, after, inside, modules] if late or not local else [after, at_write, inside, modules]
+    if traversal.framework:
+        order.append(written)
     for build in order:
         yield Plan(Safety.SAFE, "Detach the state where the iteration ends", build, allowance)
 
@@ -309,6 +312,11 @@ def _in_traversal_frame(context: Context, carriers: list[Carried], traversal: Tr
         if edits is not None:
             return edits
     return None
+
+
+def _behind_write(context: Context, carrier: Carried) -> Edits | None:
+    """Detach behind the assignment, in the function that makes it: what traverses is no code of the project."""
+    return _insert(context, carrier.where.frame, carrier.where.node, [carrier]) if carrier.where is not None else None
 
 
 def _insert(context: Context, frame: Frame, anchor: object, carriers: list[Carried]) -> Edits | None:

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from .expressions import MODULE_METHODS
 from .guards import ALWAYS
 from .heap import MISSING
 from .knowledge import framework_routines as routines
@@ -28,6 +29,7 @@ from .values import (
     FunctionValue,
     Instance,
     ListCell,
+    Method,
     Optimizer,
     Phi,
     SuperValue,
@@ -100,6 +102,14 @@ class Drivers(Services):
 
     # -- what the framework gives the object -----------------------------------------------------------------------
 
+    def instance_attribute(self, receiver: Instance, name: str, site: ast.AST) -> Value:
+        value = super().instance_attribute(receiver, name, site)
+        if type(value) is Method and value.receiver is receiver and name not in MODULE_METHODS:
+            # Torch's methods are known by their names; the framework's attributes may be anything.
+            if self.routine_of(receiver.cls) is not None and not self.is_served(receiver, name):
+                return Symbol(("attr", receiver.key, name))
+        return value
+
     def is_served(self, receiver: Instance, name: str) -> bool:
         if super().is_served(receiver, name):
             return True
@@ -167,7 +177,8 @@ class Drivers(Services):
             if routine is not None:
                 self.drive(given, routine)
         if service is not None and type(service.process) in (FunctionValue, BoundMethod):
-            self.process(service)
+            if service.handlers or _function(service.process).node not in self.driven:
+                self.process(service)
         return Symbol(self.fresh("started"))
 
     def call_super(
@@ -359,7 +370,8 @@ class Drivers(Services):
     def process(self, service: Service) -> None:
         """An engine's process function, called once for every batch; its result is kept until the next one."""
         function = service.process
-        node = function.function.node if type(function) is BoundMethod else function.node
+        node = _function(function).node
+        self.driven.add(node)
         engine = Symbol(("library", "engine", id(node)))
         state = self.symbol_slots.setdefault(("attr", engine.key, "state"), {})
 
@@ -396,6 +408,11 @@ def _routine(base: Value) -> Routine | None:
     if type(base) is Symbol and isinstance(base.key, tuple) and base.key[0] == "global":
         return BY_CLASS.get(str(base.key[2]))
     return None
+
+
+def _function(value: Value) -> FunctionValue:
+    function: FunctionValue = value.function if type(value) is BoundMethod else value
+    return function
 
 
 def _loss(machine: Drivers, result: Value, key: str) -> Value:

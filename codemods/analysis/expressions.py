@@ -393,7 +393,9 @@ class Expressions(Builtins):
     def certainly_tensor(self, value: Value) -> bool:
         kind = type(value)
         if kind is Phi:
-            return any(type(v) in TENSORS for _, v in value.alternatives)
+            return any(self.certainly_tensor(v) for _, v in value.alternatives)
+        if kind is Symbol:
+            return value.node is not None and value.node.slots.get("tensor") is True
         return kind in TENSORS
 
     def constant_operation(self, operator: ast.operator, one: Any, other: Any) -> Value:

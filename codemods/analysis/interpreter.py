@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
+from .drivers import Drivers
 from .guards import ALWAYS
 from .heap import MISSING
 from .machine import TooComplex
 from .project import Project
-from .statements import Statements
 from .tape import Escape, Operand, Tape
 from .values import (
     BoundMethod,
@@ -50,7 +51,7 @@ class Analysis:
     cut: list[str] = field(default_factory=list)
 
 
-class Interpreter(Statements):
+class Interpreter(Drivers):
     """The whole abstract interpreter."""
 
     def __init__(self, project: Project, budget: int = BUDGET) -> None:
@@ -121,7 +122,7 @@ class Interpreter(Statements):
         ended(analysis.runs[-1])
         mark = self.heap.mark()
         shared = self.tape.leaves
-        for name, call in self.roots(tree, frame, worth):
+        for name, call in chain(self.drivable(frame), self.roots(tree, frame, worth)):
             self.restore(frame)
             self.tape = Tape(shared)
             before = set(self.executed)

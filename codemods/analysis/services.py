@@ -239,6 +239,8 @@ def _object(machine: Services, name: str, arguments: Arguments, keywords: Keywor
     position = frameworks.PROCESS_FUNCTION_TAKERS.get(name)
     if position is not None and len(arguments) > position:
         service.process = machine.resolve(arguments[position].value)
+        # It may be run elsewhere: what it does to itself from one batch to the next shows here already.
+        machine.start(service, (), {}, call)
     elif kind == "svi":
         for argument in arguments[:2]:
             machine.called_back(argument.value, call)
