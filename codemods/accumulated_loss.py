@@ -159,7 +159,10 @@ def _records_anew(added: set[Node], loop: Loop, turn: int) -> bool:
     """Whether the iteration records more than sums of what was there before: a forward pass of its own."""
     below = edges_reach(tuple(Edge(node.path, node) for node in added))
     return any(
-        node.where.turn(loop) == turn and node.kind != "leaf" and node.operation not in LINEAR and node.saves is not False
+        node.where.turn(loop) == turn
+        and node.kind != "leaf"
+        and node.operation not in LINEAR
+        and node.saves is not False
         for node in below
     )
 
@@ -233,7 +236,11 @@ def _draft(context: Context, boundary: Boundary, carried: Carried, growth: Growt
         last.where.node,
         context.filename(last.where),
         [
-            (Role.RECORDED, next(iter(sorted(grown, key=_position))).where, "this graph is recorded in every iteration"),
+            (
+                Role.RECORDED,
+                next(iter(sorted(grown, key=_position))).where,
+                "this graph is recorded in every iteration",
+            ),
             (Role.REACHED, last.where, f"and {name} holds on to all of them"),
         ],
         explains=False,

@@ -57,7 +57,9 @@ def scan(
     return sorted(findings, key=_order)
 
 
-def scan_file(filename: str, raw: bytes, project: Project | None = None, select: frozenset[str] | None = None) -> FileReport:
+def scan_file(
+    filename: str, raw: bytes, project: Project | None = None, select: frozenset[str] | None = None
+) -> FileReport:
     """As :func:`scan`, with what could not be looked at. Raises ``SourceError``."""
     source = Source.from_bytes(raw, filename)
     findings, analysis = Engine(project or Project(None), select).findings(source)

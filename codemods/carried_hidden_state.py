@@ -159,9 +159,7 @@ def _is_cached(context: Context, carrier: Carried, loop: Loop, turn: int) -> boo
     )
 
 
-def _draft(
-    context: Context, event: Refreed | Stale, loop: Loop, turn: int, carriers: list[Carried]
-) -> Draft:
+def _draft(context: Context, event: Refreed | Stale, loop: Loop, turn: int, carriers: list[Carried]) -> Draft:
     first = carriers[0]
     site = first.where.node if first.where is not None else event.traversal.call
     where = first.where or event.traversal.where
@@ -241,9 +239,7 @@ def _plans(
     modules = lambda: _over_modules(context, loop, carriers, traversal)  # noqa: E731
     written = lambda: combined(_behind_write(context, carrier) for carrier in carriers)  # noqa: E731
     local = all(carrier.slots is loop.frame.slots for carrier in carriers)
-    late = all(
-        carrier.where is not None and _written_after(context, carrier, loop, traversal) for carrier in carriers
-    )
+    late = all(carrier.where is not None and _written_after(context, carrier, loop, traversal) for carrier in carriers)
     order = [at_write, after, inside, modules] if late or not local else [after, at_write, inside, modules]
     if traversal.framework:
         order.append(written)
@@ -299,7 +295,11 @@ def _after(context: Context, loop: Loop, carriers: list[Carried], traversal: Tra
     anchor = frame_statement(traversal.where, frame)
     for carrier in carriers:
         written = frame_statement(carrier.where, frame) if carrier.where is not None else None
-        if isinstance(written, ast.stmt) and isinstance(anchor, (ast.stmt, ast.expr)) and written.lineno > anchor.lineno:
+        if (
+            isinstance(written, ast.stmt)
+            and isinstance(anchor, (ast.stmt, ast.expr))
+            and written.lineno > anchor.lineno
+        ):
             anchor = written
     return _insert(context, frame, anchor, carriers)
 
@@ -399,7 +399,11 @@ def _over_modules(context: Context, loop: Loop, carriers: list[Carried], travers
         for module, carrier in owners:
             cls = module.cls.name
             code = detached(f"module.{carrier.key}", shape_of(carrier.value), torch_name(source))
-            if code is None or frame.module.frame is None or not same_value(frame.module.frame.slots.get(cls), module.cls):
+            if (
+                code is None
+                or frame.module.frame is None
+                or not same_value(frame.module.frame.slots.get(cls), module.cls)
+            ):
                 return None
             if (cls, str(carrier.key)) not in attributes:
                 attributes[cls, str(carrier.key)] = None
@@ -495,6 +499,4 @@ def _grows_untraversed(context: Context, boundary: Boundary, before: Carried, af
         return False
     if additions(edges, old, loop, 1):
         return False
-    return not any(
-        escape.index > 0 and {edge.node for edge in escape.edges} & recent for escape in facts.escapes
-    )
+    return not any(escape.index > 0 and {edge.node for edge in escape.edges} & recent for escape in facts.escapes)

@@ -91,7 +91,10 @@ class Engine:
                 if plans:
                     examined.candidates[id(draft)] = list(_built(draft))
         examined.analysis = machine.analyse(source.tree, source.filename, ended)
-        examined.drafts = sorted((d for d in drafts.values() if d.concerns is None or d.concerns not in vetoes), key=lambda d: (d.filename, _line(d.site), d.rule.code))
+        examined.drafts = sorted(
+            (d for d in drafts.values() if d.concerns is None or d.concerns not in vetoes),
+            key=lambda d: (d.filename, _line(d.site), d.rule.code),
+        )
         return examined
 
     # -- proving ---------------------------------------------------------------------------------------------------

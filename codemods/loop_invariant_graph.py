@@ -397,8 +397,9 @@ def _lost(invariant: Invariant) -> Callable[[Node, Traversal], bool]:
     places = {
         (one.where.node, one.operation) for node in invariant.frontier for one in edges_reach((Edge(node.path, node),))
     }
-    return lambda node, traversal: (node.where.node, node.operation) in places and any(
-        loop.statement is invariant.loop.statement for loop, _ in traversal.where.loops
+    return lambda node, traversal: (
+        (node.where.node, node.operation) in places
+        and any(loop.statement is invariant.loop.statement for loop, _ in traversal.where.loops)
     )
 
 

@@ -66,12 +66,23 @@ def find_in_source(source: Source) -> Iterator[Draft]:
     if "create_graph" not in source.text or "retain_graph" not in source.text or "torch" not in source.text:
         return
     for node in ast.walk(source.tree):
-        if isinstance(node, ast.Call) and _differentiates(node) and _true(node, "create_graph") and _true(node, "retain_graph"):
+        if (
+            isinstance(node, ast.Call)
+            and _differentiates(node)
+            and _true(node, "create_graph")
+            and _true(node, "retain_graph")
+        ):
             yield _draft(source, node)
 
 
 def _differentiates(call: ast.Call) -> bool:
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+    name = (
+        call.func.attr
+        if isinstance(call.func, ast.Attribute)
+        else call.func.id
+        if isinstance(call.func, ast.Name)
+        else ""
+    )
     return name == "backward" or name == "grad" or name.endswith("_grad")
 
 

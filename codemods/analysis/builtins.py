@@ -111,7 +111,9 @@ class Builtins(Methods):
             items: Items = []
             for turn in range(2):
                 index = Symbol(self.fresh("index", turn))
-                items.append((ALWAYS, self.call_function(found, [Operand(None, value), Operand(None, index)], {}, site)))
+                items.append(
+                    (ALWAYS, self.call_function(found, [Operand(None, value), Operand(None, index)], {}, site))
+                )
             return items, False
         key = self.fresh("item", value.key)
         return [(ALWAYS, Symbol(("item", key, turn))) for turn in range(2)], False
@@ -281,7 +283,9 @@ def _zip(machine: Builtins, arguments: Arguments, keywords: Keywords, call: ast.
 
 def _enumerate(machine: Builtins, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
     items, exact = machine.elements(arguments[0].value, call) if arguments else ([], True)
-    start = machine.resolve(arguments[1].value) if len(arguments) > 1 else machine.keyword_constant(keywords, "start", 0)
+    start = (
+        machine.resolve(arguments[1].value) if len(arguments) > 1 else machine.keyword_constant(keywords, "start", 0)
+    )
     rows: Items = []
     for position, (guard, value) in enumerate(items):
         if not isinstance(start, int):
@@ -342,11 +346,15 @@ def _sum(machine: Builtins, arguments: Arguments, keywords: Keywords, call: ast.
         return 0
     items, exact = machine.elements(arguments[0].value, call)
     values = [machine.resolve(value) for _, value in items]
-    start = machine.resolve(arguments[1].value) if len(arguments) > 1 else machine.keyword_constant(keywords, "start", 0)
+    start = (
+        machine.resolve(arguments[1].value) if len(arguments) > 1 else machine.keyword_constant(keywords, "start", 0)
+    )
     if exact and all(isinstance(v, (int, float)) for v in values) and isinstance(start, (int, float)):
         return sum(values, start)
     tensors = any(type(v) in (Tensor, Parameters) for v in values) or type(start) is Tensor
-    operands = [Operand(arguments[0].expression, machine.phi([(g, v), (_rest(g), 0)]) if g.facts else v) for g, v in items]
+    operands = [
+        Operand(arguments[0].expression, machine.phi([(g, v), (_rest(g), 0)]) if g.facts else v) for g, v in items
+    ]
     if type(start) is Tensor:
         operands.append(Operand(arguments[1].expression if len(arguments) > 1 else None, start))
     if tensors or any(machine.edges_of(v) for v in values):
@@ -380,7 +388,9 @@ def _isinstance(machine: Builtins, arguments: Arguments, keywords: Keywords, cal
     if len(arguments) < 2:
         return Symbol(machine.fresh("isinstance"))
     given, cls = machine.resolve(arguments[0].value), arguments[1].value
-    return machine.instance_test(given, lambda value: machine.is_instance(value, cls), str(key_of(machine.resolve(cls))))
+    return machine.instance_test(
+        given, lambda value: machine.is_instance(value, cls), str(key_of(machine.resolve(cls)))
+    )
 
 
 def _hasattr(machine: Builtins, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
@@ -399,7 +409,9 @@ def _hasattr(machine: Builtins, arguments: Arguments, keywords: Keywords, call: 
         if type(value) is Tensor:
             return hasattr(ast, name) or name in {"detach", "item", "grad", "data", "shape", "size", "device", "cpu"}
         if type(value) in (ListCell, DictCell, TupleValue):
-            return name in {"__len__", "__iter__", "items", "keys"} and (type(value) is DictCell or name.startswith("__"))
+            return name in {"__len__", "__iter__", "items", "keys"} and (
+                type(value) is DictCell or name.startswith("__")
+            )
         if plain(value):
             return hasattr(value, name)
         return None
@@ -412,7 +424,11 @@ def _getattr(machine: Builtins, arguments: Arguments, keywords: Keywords, call: 
     if isinstance(name, str):
         given = machine.resolve(arguments[0].value)
         if len(arguments) > 2 and type(given) is Instance:
-            if name not in given.slots and machine.find_in_class(given.cls, name) is MISSING and not machine.has_unknown_base(given.cls):
+            if (
+                name not in given.slots
+                and machine.find_in_class(given.cls, name) is MISSING
+                and not machine.has_unknown_base(given.cls)
+            ):
                 return arguments[2].value
         return machine.load_attribute(given, name, call, arguments[0].expression)
     return machine.unknown_call(Symbol(machine.fresh("getattr")), arguments, {}, call)

@@ -41,9 +41,21 @@ from .values import (
 
 BY_CLASS: Final[dict[str, Routine]] = {name: routine for routine in routines.ROUTINES for name in routine.class_names}
 BY_HOOK: Final[dict[tuple[frozenset[str], str], Hook]] = {(hook.class_names, hook.method): hook for hook in HOOKS}
-LIGHTNING_METHODS: Final = frozenset(
-    {"optimizers", "lr_schedulers", "log", "log_dict", "print", "manual_backward", "save_hyperparameters", "clip_gradients"}
-) | TOGGLES_GRADIENT.keys()
+LIGHTNING_METHODS: Final = (
+    frozenset(
+        {
+            "optimizers",
+            "lr_schedulers",
+            "log",
+            "log_dict",
+            "print",
+            "manual_backward",
+            "save_hyperparameters",
+            "clip_gradients",
+        }
+    )
+    | TOGGLES_GRADIENT.keys()
+)
 
 
 class FrameworkCall(ast.Call):
@@ -280,9 +292,7 @@ class Drivers(Services):
                 self.results.append(self.detached(result, instance.cls.node))
         return result
 
-    def hook(
-        self, instance: Instance, routine: Routine, name: str, given: dict[str, Value] | None = None
-    ) -> Value:
+    def hook(self, instance: Instance, routine: Routine, name: str, given: dict[str, Value] | None = None) -> Value:
         """Call one hook with what it asks for, and do with its result what the framework does."""
         found = self.find_in_class(instance.cls, name)
         if type(found) is not FunctionValue:
@@ -325,7 +335,11 @@ class Drivers(Services):
             found = self.find_in_class(instance.cls, inner)
             if type(found) is FunctionValue and arguments:
                 spec = [argument.arg for argument in found.node.args.args[1:]]
-                given |= {key: value for key, value in zip(spec, (a.value for a in arguments), strict=False) if key not in given}
+                given |= {
+                    key: value
+                    for key, value in zip(spec, (a.value for a in arguments), strict=False)
+                    if key not in given
+                }
             result = self.hook(instance, routine, inner, given)
             given |= dict.fromkeys(routines.RESULT_PARAMETERS, result)
         return self.detached(result, instance.cls.node)
@@ -430,7 +444,9 @@ def _loss(machine: Drivers, result: Value, key: str) -> Value:
 def _last_result(node: ast.AST) -> ast.AST:
     """The expression that a function returns last; itself where it returns none."""
     found: ast.AST = node
-    stack: list[ast.AST] = list(ast.iter_child_nodes(node)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else []
+    stack: list[ast.AST] = (
+        list(ast.iter_child_nodes(node)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else []
+    )
     for inner in stack:
         if isinstance(inner, ast.Return) and inner.value is not None and not isinstance(inner.value, ast.Constant):
             found = inner.value if getattr(found, "lineno", 0) <= inner.lineno else found

@@ -377,7 +377,12 @@ class Expressions(Builtins):
         if isinstance(operator, ast.Mult) and type(other) is ListCell:
             return self.sequence_operation(operator, other, one)
         above = None
-        if type(one) is Symbol and one.above is not None and isinstance(other, (int, float)) and isinstance(operator, ast.Add):
+        if (
+            type(one) is Symbol
+            and one.above is not None
+            and isinstance(other, (int, float))
+            and isinstance(operator, ast.Add)
+        ):
             above = one.above + other
         cuts = self.cuts_of(one) | self.cuts_of(other)
         return Symbol(("operation", type(operator).__name__, key_of(one), key_of(other)), above=above, cuts=cuts)
@@ -544,7 +549,9 @@ class Expressions(Builtins):
             if isinstance(operator, ast.GtE) and right <= left.above:
                 return True
         if type(right) is Symbol and right.above is not None and isinstance(left, (int, float)):
-            mirrored = {ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE}.get(type(operator), type(operator))
+            mirrored = {ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE}.get(
+                type(operator), type(operator)
+            )
             return self.bounded(mirrored(), right, left)
         return None
 
@@ -892,7 +899,9 @@ class Expressions(Builtins):
         elif kind is Instance:
             found = self.find_in_class(container.cls, "__setitem__")
             if type(found) is FunctionValue:
-                self.call_function(found, [Operand(None, container), Operand(None, index), Operand(None, value)], {}, site)
+                self.call_function(
+                    found, [Operand(None, container), Operand(None, index), Operand(None, value)], {}, site
+                )
         elif kind is Symbol:
             slots = self.symbol_slots.setdefault(container.key, {})
             self.write(slots, ("item", key_of(index)), value)
@@ -954,7 +963,13 @@ class Expressions(Builtins):
 
     def comprehension(self, expression: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
         results: list[tuple[Guard, Value]] = []
-        exact = self.generate(expression.generators, 0, ALWAYS, lambda guard: results.append((guard, self.evaluate(expression.elt))), expression)
+        exact = self.generate(
+            expression.generators,
+            0,
+            ALWAYS,
+            lambda guard: results.append((guard, self.evaluate(expression.elt))),
+            expression,
+        )
         if isinstance(expression, ast.GeneratorExp):
             return Sequence(tuple(results), exact)
         return ListCell(tuple(results), more=not exact, kind="set" if isinstance(expression, ast.SetComp) else "list")

@@ -27,7 +27,22 @@ from .tape import (
 from .values import Frame
 
 LINEAR: Final = frozenset(
-    {"add", "sub", "rsub", "sum", "mul", "div", "neg", "merge", "lerp", "iadd", "mean", "scale", "true_divide", "multiply"}
+    {
+        "add",
+        "sub",
+        "rsub",
+        "sum",
+        "mul",
+        "div",
+        "neg",
+        "merge",
+        "lerp",
+        "iadd",
+        "mean",
+        "scale",
+        "true_divide",
+        "multiply",
+    }
 )
 """Operations through which a running total carries on."""
 SCALING: Final = frozenset({"mul", "div", "true_divide", "multiply", "lerp"})

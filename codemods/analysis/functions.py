@@ -61,9 +61,7 @@ class Functions(Modules):
     def evaluate(self, expression: ast.expr) -> Value:
         raise NotImplementedError
 
-    def call_external(
-        self, name: str, arguments: Seq[Operand], keywords: dict[str, Operand], call: ast.AST
-    ) -> Value:
+    def call_external(self, name: str, arguments: Seq[Operand], keywords: dict[str, Operand], call: ast.AST) -> Value:
         raise NotImplementedError
 
     def call_method(
@@ -73,9 +71,7 @@ class Functions(Modules):
 
     # -- any callee ------------------------------------------------------------------------------------------------
 
-    def call_value(
-        self, callee: Value, arguments: Seq[Operand], keywords: dict[str, Operand], call: ast.AST
-    ) -> Value:
+    def call_value(self, callee: Value, arguments: Seq[Operand], keywords: dict[str, Operand], call: ast.AST) -> Value:
         """``callee(*arguments, **keywords)``"""
         self.spend()
         callee = self.resolve(callee)
@@ -259,7 +255,9 @@ class Functions(Modules):
                 slots[name] = self.parameter_symbol(function, name)
         if spec.vararg:
             slots[spec.vararg.arg] = (
-                ListCell(tuple(rest), more=True, kind="tuple") if unknown_rest else TupleValue(tuple(v for _, v in rest))
+                ListCell(tuple(rest), more=True, kind="tuple")
+                if unknown_rest
+                else TupleValue(tuple(v for _, v in rest))
             )
         if spec.kwarg:
             slots[spec.kwarg.arg] = extra

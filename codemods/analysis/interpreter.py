@@ -90,7 +90,15 @@ class Interpreter(Drivers):
 
     def define(self, module: ModuleValue, frame: Frame) -> None:
         """Make the definitions of an imported module, outside of all branches and loops."""
-        state = (self.heap.trail, self.path, self.loops, self.recording, self.function_target, self.loop_target, self.nesting)
+        state = (
+            self.heap.trail,
+            self.path,
+            self.loops,
+            self.recording,
+            self.function_target,
+            self.loop_target,
+            self.nesting,
+        )
         outer = getattr(self, "frame", None)
         self.heap.trail, self.path, self.loops, self.recording = [], ALWAYS, (), True
         self.function_target, self.loop_target, self.nesting = None, None, 0
@@ -98,7 +106,15 @@ class Interpreter(Drivers):
         try:
             self.block(list(definitions(module.tree.body)))
         finally:
-            (self.heap.trail, self.path, self.loops, self.recording, self.function_target, self.loop_target, self.nesting) = state
+            (
+                self.heap.trail,
+                self.path,
+                self.loops,
+                self.recording,
+                self.function_target,
+                self.loop_target,
+                self.nesting,
+            ) = state
             if outer is not None:
                 self.frame = outer
 
@@ -265,7 +281,9 @@ def mentions(function: ast.AST) -> tuple[set[str], bool]:
             triggered = True
         elif isinstance(node, ast.Call):
             called = node.func
-            word = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+            word = (
+                called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+            )
             if word in TRIGGERS:
                 triggered = True
     return names, triggered
@@ -290,7 +308,17 @@ def definitions(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     for statement in body:
         if isinstance(
             statement,
-            (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.If, ast.Try),
+            (
+                ast.FunctionDef,
+                ast.AsyncFunctionDef,
+                ast.ClassDef,
+                ast.Import,
+                ast.ImportFrom,
+                ast.Assign,
+                ast.AnnAssign,
+                ast.If,
+                ast.Try,
+            ),
         ):
             yield statement
 

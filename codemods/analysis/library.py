@@ -43,12 +43,49 @@ TORCH_PREFIXES: Final = (
     "torch.",
 )
 GRADIENT_FUNCTIONS: Final = frozenset({"torch.autograd.grad"})
-DATA_LIBRARIES: Final = ("torchvision.transforms", "torchvision.datasets", "torchvision.io", "torchaudio.load", "datasets.")
+DATA_LIBRARIES: Final = (
+    "torchvision.transforms",
+    "torchvision.datasets",
+    "torchvision.io",
+    "torchaudio.load",
+    "datasets.",
+)
 """They make data: what comes from them has no graph."""
 STATELESS: Final = tuple(torch_modules.STATELESS_FACTORIES)
-NUMERIC_LIBRARIES: Final = frozenset({"gym", "gymnasium", "pettingzoo", "argparse", "numpy", "math", "random", "os", "time", "json", "sys", "logging", "re", "statistics"})
+NUMERIC_LIBRARIES: Final = frozenset(
+    {
+        "gym",
+        "gymnasium",
+        "pettingzoo",
+        "argparse",
+        "numpy",
+        "math",
+        "random",
+        "os",
+        "time",
+        "json",
+        "sys",
+        "logging",
+        "re",
+        "statistics",
+    }
+)
 PURE: Final = frozenset(
-    {"len", "isinstance", "hasattr", "callable", "issubclass", "type", "abs", "round", "str", "int", "float", "bool", "max"}
+    {
+        "len",
+        "isinstance",
+        "hasattr",
+        "callable",
+        "issubclass",
+        "type",
+        "abs",
+        "round",
+        "str",
+        "int",
+        "float",
+        "bool",
+        "max",
+    }
 )
 Arguments = Seq[Operand]
 Keywords = dict[str, Operand]
@@ -143,7 +180,9 @@ class Library(Functions):
             return self.call_mode(name, arguments, keywords)
         if name in optimizers.GRAD_SCALERS:
             return Symbol(("scaler", self.fresh()))
-        if name.startswith("torch.optim.lr_scheduler.") or (name.startswith("torch.optim.") and bare in optimizers.SCHEDULERS):
+        if name.startswith("torch.optim.lr_scheduler.") or (
+            name.startswith("torch.optim.") and bare in optimizers.SCHEDULERS
+        ):
             return Symbol(("scheduler", self.fresh()))
         if name.startswith("torch.optim.") and bare in optimizers.OPTIMIZERS:
             return self.make_optimizer(bare, arguments, keywords, call)
@@ -169,7 +208,9 @@ class Library(Functions):
         if bare in {"tensor", "as_tensor", "asarray", "Tensor", "FloatTensor"} or bare in torch_operations.CONSTRUCTORS:
             return self.constructed(bare, arguments, keywords, call)
         if bare in torch_operations.IN_PLACE and arguments:
-            return self.call_method(Method(arguments[0].value, bare, arguments[0].expression), arguments[1:], keywords, call)
+            return self.call_method(
+                Method(arguments[0].value, bare, arguments[0].expression), arguments[1:], keywords, call
+            )
         position = torch_operations.IN_PLACE_ARGUMENT.get(bare)
         if position is not None:
             inplace = keywords.get("inplace") or (arguments[position] if position < len(arguments) else None)
@@ -200,7 +241,20 @@ class Library(Functions):
         scalar = returns == "scalar" and self.keyword_constant(keywords, "reduction") != "none"
         if returns in {"reduction", "extremum"}:
             scalar = not dimension and (len(arguments) == 1 or second is None)
-        if bare in {"float", "double", "half", "to", "clone", "detach", "contiguous", "cpu", "cuda", "view", "neg", "squeeze"}:
+        if bare in {
+            "float",
+            "double",
+            "half",
+            "to",
+            "clone",
+            "detach",
+            "contiguous",
+            "cpu",
+            "cuda",
+            "view",
+            "neg",
+            "squeeze",
+        }:
             first = self.resolve(arguments[0].value) if arguments else None
             scalar = type(first) is Tensor and first.scalar and bare != "view"
         if scalar and returns == "scalar" and operation is not None and operation.returns == "scalar":
@@ -464,7 +518,9 @@ def _autograd_grad(machine: Library, arguments: Arguments, keywords: Keywords, c
     given = machine.resolve(inputs.value) if inputs is not None else None
     if type(given) in (ListCell, TupleValue, Sequence):
         entries = _entries(given)
-        exact = not (type(given) is ListCell and given.slots["more"]) and not (type(given) is Sequence and not given.exact)
+        exact = not (type(given) is ListCell and given.slots["more"]) and not (
+            type(given) is Sequence and not given.exact
+        )
         results = [machine.gradient(event, call) for _ in entries]
         if exact and all(type(machine.resolve(e)) is Tensor for e in entries):
             return TupleValue(tuple(results))
@@ -476,7 +532,11 @@ def _autograd_grad(machine: Library, arguments: Arguments, keywords: Keywords, c
 
 def _autograd_backward(machine: Library, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
     named = dict(
-        zip(("tensors", "grad_tensors", "retain_graph", "create_graph", "grad_variables", "inputs"), arguments, strict=False)
+        zip(
+            ("tensors", "grad_tensors", "retain_graph", "create_graph", "grad_variables", "inputs"),
+            arguments,
+            strict=False,
+        )
     )
     named.update(keywords)
     tensors = named.get("tensors")
@@ -549,7 +609,9 @@ def _functional_call(machine: Library, arguments: Arguments, keywords: Keywords,
 
 def _is_tensor(machine: Library, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
     given = machine.resolve(arguments[0].value) if arguments else None
-    return machine.instance_test(given, lambda v: True if type(v) in (Tensor, Parameters) else None if type(v) is Symbol else False, "tensor")
+    return machine.instance_test(
+        given, lambda v: True if type(v) in (Tensor, Parameters) else None if type(v) is Symbol else False, "tensor"
+    )
 
 
 def _clip(machine: Library, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:

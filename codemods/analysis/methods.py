@@ -126,7 +126,9 @@ class Methods(Library):
         if type(value) is Symbol and value.node is None:
             value = self.assumed_root(value, call)
         if type(value) is Phi:
-            self.fork(value.alternatives, lambda one: self.backward(call, Operand(root.expression, one), named, gradient))
+            self.fork(
+                value.alternatives, lambda one: self.backward(call, Operand(root.expression, one), named, gradient)
+            )
             return
         if type(value) is TupleValue or type(value) is ListCell:
             pass
@@ -192,7 +194,19 @@ class Methods(Library):
             return Tensor()
         if name == "requires_grad_" or name == "__len__":
             return receiver
-        if name in {"expand", "view", "reshape", "permute", "repeat", "size", "to", "type", "unflatten", "tile", "transpose"}:
+        if name in {
+            "expand",
+            "view",
+            "reshape",
+            "permute",
+            "repeat",
+            "size",
+            "to",
+            "type",
+            "unflatten",
+            "tile",
+            "transpose",
+        }:
             arguments, keywords = (), {}
         return self.torch_operation(name, [mine, *arguments], keywords, call)
 
@@ -214,7 +228,11 @@ class Methods(Library):
             self.change_parameters(receiver, name, mine, arguments, call)
             return receiver
         if name == "requires_grad_":
-            requires = self.resolve(arguments[0].value) if arguments else self.keyword_constant(keywords, "requires_grad", True)
+            requires = (
+                self.resolve(arguments[0].value)
+                if arguments
+                else self.keyword_constant(keywords, "requires_grad", True)
+            )
             self.require_grad(receiver, call, requires)
             return receiver
         if name == "detach_":
@@ -284,13 +302,34 @@ class Methods(Library):
             return None
         if name == "forward":
             return self.call_value(receiver, arguments, keywords, call)
-        if type(receiver) is TorchModule and name in {"append", "extend", "insert", "items", "keys", "values", "update", "pop"}:
+        if type(receiver) is TorchModule and name in {
+            "append",
+            "extend",
+            "insert",
+            "items",
+            "keys",
+            "values",
+            "update",
+            "pop",
+        }:
             children = self.resolve(receiver.slots.get("children"))
             if type(children) in (ListCell, DictCell):
                 self.call_method(Method(children, name), arguments, keywords, call)
-                result = self.call_method(Method(children, name), arguments, keywords, call) if name in {"items", "keys", "values"} else receiver
+                result = (
+                    self.call_method(Method(children, name), arguments, keywords, call)
+                    if name in {"items", "keys", "values"}
+                    else receiver
+                )
                 return result
-        if name in {"state_dict", "load_state_dict", "buffers", "named_buffers", "half", "extra_repr", "register_forward_hook"}:
+        if name in {
+            "state_dict",
+            "load_state_dict",
+            "buffers",
+            "named_buffers",
+            "half",
+            "extra_repr",
+            "register_forward_hook",
+        }:
             return Symbol(self.fresh(name))
         if name == "backward" or name == "manual_backward":
             return self.framework_backward(receiver, name, arguments, keywords, call)
@@ -300,7 +339,9 @@ class Methods(Library):
         return self.unknown_call(symbol, arguments, keywords, call)
 
     def is_torch_optimizer(self, instance: Instance) -> bool:
-        return any(type(b) is External and b.dotted in optimizers.OPTIMIZER_BASES for b in self.linearised(instance.cls))
+        return any(
+            type(b) is External and b.dotted in optimizers.OPTIMIZER_BASES for b in self.linearised(instance.cls)
+        )
 
     def call_optimizer_like(self, receiver: Instance, name: str, arguments: Arguments, call: ast.AST) -> Value:
         if name == "zero_grad":
@@ -385,7 +426,9 @@ class Methods(Library):
                     twin = self.torch_twin(receiver.receiver, base.dotted.rsplit(".", 1)[1], call)
                     if twin is not None:
                         return self.call_module(twin, arguments, keywords, call)
-        return self.call_torch_method(receiver.receiver, name, Operand(None, receiver.receiver), arguments, keywords, call)
+        return self.call_torch_method(
+            receiver.receiver, name, Operand(None, receiver.receiver), arguments, keywords, call
+        )
 
     def framework_backward(
         self, receiver: Value, name: str, arguments: Arguments, keywords: Keywords, call: ast.AST
@@ -406,7 +449,9 @@ class Methods(Library):
         if name in {"backward", "manual_backward"} and isinstance(call, ast.Call):
             if arguments and self.edges_of(arguments[0].value):
                 return self.framework_backward(receiver, name, arguments, keywords, call)
-            if name == "backward" and not (arguments and type(self.resolve(arguments[0].value)) is Symbol and receiver.node is None):
+            if name == "backward" and not (
+                arguments and type(self.resolve(arguments[0].value)) is Symbol and receiver.node is None
+            ):
                 named = dict(zip(("gradient", "retain_graph", "create_graph", "inputs"), arguments, strict=False))
                 named.update(keywords)
                 self.backward(call, mine, named, "gradient")
@@ -417,7 +462,11 @@ class Methods(Library):
             return self.without_graph("detach", [mine], call)
         if receiver.node is not None and (name in torch_operations.NUMBERS or name in torch_operations.WITHOUT_GRAPH):
             return self.torch_operation(name, [mine], {}, call)
-        if receiver.node is not None and name in torch_operations.OPERATIONS and name not in {"get", "pop", "items", "index"}:
+        if (
+            receiver.node is not None
+            and name in torch_operations.OPERATIONS
+            and name not in {"get", "pop", "items", "index"}
+        ):
             return self.torch_operation(name, [mine, *arguments], keywords, call)
         key = receiver.key
         if _is_item(key) and name in TENSOR_METHODS:
@@ -459,11 +508,15 @@ class Methods(Library):
         if name not in consumers.LOGGER_METHODS:
             return False
         spelled = mine.expression
-        last = spelled.attr if isinstance(spelled, ast.Attribute) else spelled.id if isinstance(spelled, ast.Name) else ""
+        last = (
+            spelled.attr if isinstance(spelled, ast.Attribute) else spelled.id if isinstance(spelled, ast.Name) else ""
+        )
         return root_of(key) == "library" or (last in consumers.LOGGER_RECEIVERS and last != "self")
 
     def symbol_leaf_tensor(self, receiver: Symbol, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
-        requires = self.resolve(arguments[0].value) if arguments else self.keyword_constant(keywords, "requires_grad", True)
+        requires = (
+            self.resolve(arguments[0].value) if arguments else self.keyword_constant(keywords, "requires_grad", True)
+        )
         if receiver.node is not None or ("params", receiver.key) in self.tape.leaves or requires is False:
             return receiver
         tensor = Tensor()
@@ -599,9 +652,7 @@ class Methods(Library):
         else:
             self.write(receiver.slots, "rest", Symbol(self.fresh("rest")))
 
-    def call_tuple(
-        self, receiver: Value, name: str, arguments: Arguments, keywords: Keywords, call: ast.AST
-    ) -> Value:
+    def call_tuple(self, receiver: Value, name: str, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
         cls = receiver.cls if type(receiver) is TupleValue else None
         if name == "_replace" and cls is not None:
             fields = getattr(cls, "fields", None) or getattr(cls, "namedtuple_fields", ())

@@ -315,9 +315,7 @@ class Recorder(Machine):
                         both = guard.meet(earlier.reached[node])
                         if both is not None:
                             seen.add(earlier)
-                            self.tape.add(
-                                Refreed(self.tape.next_index, event.where, both, node, earlier, event)
-                            )
+                            self.tape.add(Refreed(self.tape.next_index, event.where, both, node, earlier, event))
             for saved in node.saved:
                 for change_guard, change in self.changes_since(saved, guard):
                     if id(change) not in stale:

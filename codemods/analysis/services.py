@@ -263,7 +263,9 @@ def _engine(machine: Services, name: str, arguments: Arguments, keywords: Keywor
 
 
 def _meta_learner(machine: Services, name: str, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
-    model = machine.resolve(arguments[0].value if arguments else keywords["model"].value if "model" in keywords else None)
+    model = machine.resolve(
+        arguments[0].value if arguments else keywords["model"].value if "model" in keywords else None
+    )
     if type(model) in (TorchModule, Instance, Symbol):
         first_order = machine.flag(keywords.get("first_order"), False)
         machine.services[model.key] = Service("meta", creates_graph=first_order is not True)
@@ -301,36 +303,50 @@ SERVED: Final[dict[str, frozenset[str]]] = {
 # -- effects of methods --------------------------------------------------------------------------------------------
 
 
-def _hands_back(machine: Services, service: Service | None, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
+def _hands_back(
+    machine: Services, service: Service | None, arguments: Arguments, keywords: Keywords, call: ast.AST
+) -> Value:
     given = [operand for operand in arguments if not isinstance(operand.expression, ast.Starred)]
     if len(given) != len(arguments):
         return ListCell(tuple((ALWAYS, operand.value) for operand in given), more=True)
     return given[0].value if len(given) == 1 else TupleValue(tuple(operand.value for operand in given))
 
 
-def _detaches(machine: Services, service: Service | None, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
+def _detaches(
+    machine: Services, service: Service | None, arguments: Arguments, keywords: Keywords, call: ast.AST
+) -> Value:
     if not arguments:
         return Symbol(machine.fresh("gathered"))
     return machine.detached(arguments[0].value, call)
 
 
-def _nothing(machine: Services, service: Service | None, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
+def _nothing(
+    machine: Services, service: Service | None, arguments: Arguments, keywords: Keywords, call: ast.AST
+) -> Value:
     return None
 
 
-def _number(machine: Services, service: Service | None, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
+def _number(
+    machine: Services, service: Service | None, arguments: Arguments, keywords: Keywords, call: ast.AST
+) -> Value:
     return Symbol(("library", "result", machine.fresh()))
 
 
-def _traverses(machine: Services, service: Service | None, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
+def _traverses(
+    machine: Services, service: Service | None, arguments: Arguments, keywords: Keywords, call: ast.AST
+) -> Value:
     return machine.framework_backward(None, "backward", arguments, keywords, call)
 
 
-def _starts(machine: Services, service: Service | None, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
+def _starts(
+    machine: Services, service: Service | None, arguments: Arguments, keywords: Keywords, call: ast.AST
+) -> Value:
     return machine.start(service, arguments, keywords, call)
 
 
-def _calls(machine: Services, service: Service | None, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
+def _calls(
+    machine: Services, service: Service | None, arguments: Arguments, keywords: Keywords, call: ast.AST
+) -> Value:
     function = machine.resolve(arguments[0].value) if arguments else None
     if type(function) is not FunctionValue:
         return Symbol(machine.fresh("launched"))

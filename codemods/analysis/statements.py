@@ -103,9 +103,7 @@ class Statements(Expressions):
         self.budget = budget
         edges = self.edges_of(value)
         if edges:
-            self.tape.add(
-                Discarded(self.tape.next_index, self.where(statement), self.path, statement, receiver, edges)
-            )
+            self.tape.add(Discarded(self.tape.next_index, self.where(statement), self.path, statement, receiver, edges))
 
     def assignment(self, statement: ast.Assign) -> bool:
         value = self.evaluate(statement.value)
@@ -219,11 +217,15 @@ class Statements(Expressions):
             )
         target = statement.target
         if type(current) is Tensor and type(statement.op).__name__ in torch_operations.AUGMENTED_OPERATORS:
-            name = torch_operations.IN_PLACE[torch_operations.AUGMENTED_OPERATORS[type(statement.op).__name__]].operation
+            name = torch_operations.IN_PLACE[
+                torch_operations.AUGMENTED_OPERATORS[type(statement.op).__name__]
+            ].operation
             self.change(current, name, statement, [Operand(statement.value, right)], target)
             return current
         if type(current) is Parameters:
-            self.change_parameters(current, "add_", Operand(target, current), [Operand(statement.value, right)], statement)
+            self.change_parameters(
+                current, "add_", Operand(target, current), [Operand(statement.value, right)], statement
+            )
             return current
         if type(current) is ListCell and isinstance(statement.op, ast.Add):
             items, exact = self.elements(right, statement)
@@ -308,7 +310,9 @@ class Statements(Expressions):
         if truth is not None:
             return self.block(statement.body if truth else statement.orelse)
         true, false = self.split(test)
-        return self.branches([(true, lambda: self.block(statement.body)), (false, lambda: self.block(statement.orelse))])
+        return self.branches(
+            [(true, lambda: self.block(statement.body)), (false, lambda: self.block(statement.orelse))]
+        )
 
     def branches(self, arms: list[tuple[Guard, Callable[[], bool]]]) -> bool:
         """Run exclusive arms, each from the same start, and go on from all that get to their end."""
@@ -564,7 +568,9 @@ class Statements(Expressions):
             if edges:
                 last = next(e for e in reversed(self.heap.trail) if e.slots is entry.slots and e.key == entry.key)
                 carried.append(Carried(entry.slots, entry.key, value, entry.old, last.where, edges))
-        self.tape.add(Boundary(self.tape.next_index, self.where(loop.statement), self.path, loop, number, tuple(carried)))
+        self.tape.add(
+            Boundary(self.tape.next_index, self.where(loop.statement), self.path, loop, number, tuple(carried))
+        )
 
     def slot_edges(self, value: Any) -> tuple[Edge, ...]:
         if isinstance(value, Node):
@@ -653,7 +659,9 @@ class Statements(Expressions):
         return result
 
     def class_definition(self, statement: ast.ClassDef) -> bool:
-        bases = tuple(self.resolve(self.evaluate(base)) for base in statement.bases if not isinstance(base, ast.Starred))
+        bases = tuple(
+            self.resolve(self.evaluate(base)) for base in statement.bases if not isinstance(base, ast.Starred)
+        )
         cls = ClassValue(statement, self.frame.module, statement.name, bases, {})
         scope = Frame(self.frame.function, self.frame.module, self.frame, self.frame.caller, self.frame.call)
         scope.depth = self.frame.depth
@@ -726,8 +734,10 @@ def _exits(call: ast.Call) -> bool:
     function = call.func
     if isinstance(function, ast.Name):
         return function.id in {"exit", "quit"}
-    return isinstance(function, ast.Attribute) and function.attr in {"exit", "_exit"} and (
-        isinstance(function.value, ast.Name) and function.value.id in {"sys", "os"}
+    return (
+        isinstance(function, ast.Attribute)
+        and function.attr in {"exit", "_exit"}
+        and (isinstance(function.value, ast.Name) and function.value.id in {"sys", "os"})
     )
 
 
