@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final
 
 from .expressions import MODULE_METHODS
@@ -116,11 +117,11 @@ class Drivers(Services):
 
     def instance_attribute(self, receiver: Instance, name: str, site: ast.AST) -> Value:
         value = super().instance_attribute(receiver, name, site)
-        if type(value) is Method and value.receiver is receiver and name not in MODULE_METHODS:
-            # Torch's methods are known by their names; the framework's attributes may be anything.
-            if self.routine_of(receiver.cls) is not None and not self.is_served(receiver, name):
-                return Symbol(("attr", receiver.key, name))
-        return value
+        if type(value) is not Method or value.receiver is not receiver or name in MODULE_METHODS:
+            return value
+        # Torch's methods are known by their names; the framework's attributes may be anything.
+        is_other = self.routine_of(receiver.cls) is not None and not self.is_served(receiver, name)
+        return Symbol(("attr", receiver.key, name)) if is_other else value
 
     def is_served(self, receiver: Instance, name: str) -> bool:
         if super().is_served(receiver, name):
@@ -188,9 +189,12 @@ class Drivers(Services):
             routine = self.routine_of(given.cls) if type(given) is Instance else None
             if routine is not None:
                 self.drive(given, routine)
-        if service is not None and type(service.process) in (FunctionValue, BoundMethod):
-            if service.handlers or _function(service.process).node not in self.driven:
-                self.process(service)
+        if (
+            service is not None
+            and type(service.process) in (FunctionValue, BoundMethod)
+            and (service.handlers or _function(service.process).node not in self.driven)
+        ):
+            self.process(service)
         return Symbol(self.fresh("started"))
 
     def call_super(
@@ -260,7 +264,7 @@ class Drivers(Services):
                     self.untoggle(instance)
             return True
 
-        return [(ALWAYS, lambda number=number: turn(number)) for number in range(2)]
+        return [(ALWAYS, partial(turn, number)) for number in range(2)]
 
     def chosen_by_index(self, instance: Instance, routine: Routine, names: tuple[str, ...]) -> bool:
         """Whether the hook is called for each optimizer in turn."""
@@ -283,7 +287,7 @@ class Drivers(Services):
         for name in names:
             if name.startswith("@"):
                 learner = self.symbol_slots.get(("attr", instance.key, "learn"), {})
-                self.back_propagate(instance, routine, name[1:], learner.get(name[1:]), instance.cls.node)
+                self.back_propagate(instance, name[1:], learner.get(name[1:]), instance.cls.node)
                 continue
             returned = self.hook(instance, routine, name, passed)
             if returned is not None:
@@ -305,7 +309,9 @@ class Drivers(Services):
             return result
         if hook.unless and self.load_attribute(instance, hook.unless, found.node) is False:
             return self.detached(result, found.node)
-        self.back_propagate(instance, routine, name, _loss(self, result, hook.result_key), found.node)
+        # The losses of several optimizers come from one method, and are told apart.
+        index = next((v for k, v in (given or {}).items() if k in routines.OPTIMIZER_PARAMETERS), None)
+        self.back_propagate(instance, name, _loss(self, result, hook.result_key), found.node, index)
         return self.detached(result, found.node)
 
     def hook_arguments(self, function: FunctionValue, given: dict[str, Value]) -> list[Operand]:
@@ -360,16 +366,19 @@ class Drivers(Services):
             self.write(slots, name, value)
             self.write(instance.slots, name, value)
 
-    def back_propagate(self, instance: Instance, routine: Routine, name: str, loss: Value, node: ast.AST) -> None:
-        """The framework's traversal, with its optimizer around it."""
+    def back_propagate(
+        self, instance: Instance, name: str, loss: Value, node: ast.AST, index: int | None = None
+    ) -> None:
+        """The framework's traversal, with its optimizers (or the one numbered ``index``) around it."""
         loss = self.resolve(loss)
         if type(loss) is Phi:
-            self.fork(loss.alternatives, lambda one: self.back_propagate(instance, routine, name, one, node))
+            self.fork(loss.alternatives, lambda one: self.back_propagate(instance, name, one, node, index))
             return
         if plain(loss) or type(loss) in (Instance, DictCell):
             return
-        call = self.made(node, name)
+        call = self.made(node, name if index is None else f"{name}{index}")
         optimizers = self.configured.get(id(instance), [])
+        optimizers = optimizers if index is None else [optimizers[index]]
         groups = [(one, merged(one.slots["groups"])) for one in optimizers]
         if not groups:
             self.zero_grad(call, None)

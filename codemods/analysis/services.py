@@ -111,13 +111,13 @@ class Services(Statements):
         return service is not None and name in SERVED.get(service.kind, ())
 
     def decorated(self, result: Value, function: FunctionValue, decorator: ast.expr) -> Value:
-        if self.services and isinstance(decorator, ast.Call) and isinstance(decorator.func, ast.Attribute):
-            if decorator.func.attr == "on":
-                receiver = self.resolve(self.evaluate(decorator.func.value))
-                service = self.service_of(receiver) if type(receiver) is Symbol else None
-                if service is not None:
-                    service.handlers.append(result)
-                    return result
+        called = decorator.func if self.services and isinstance(decorator, ast.Call) else None
+        if isinstance(called, ast.Attribute) and called.attr == "on":
+            receiver = self.resolve(self.evaluate(called.value))
+            service = self.service_of(receiver) if type(receiver) is Symbol else None
+            if service is not None:
+                service.handlers.append(result)
+                return result
         return super().decorated(result, function, decorator)
 
     def served(

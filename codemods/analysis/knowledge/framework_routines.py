@@ -30,12 +30,13 @@ from .frameworks import (
 class Routine:
     """How a framework runs a class.
 
-    ``setup`` is called once; ``optimizers`` names the method whose result holds the optimizers, "" where the framework
-    has its own. Every epoch calls ``epoch_start``, then ``batch`` for each batch, then ``epoch_end``; ``evaluation`` and
-    ``evaluation_end`` are the same without gradients. ``@name`` among them back-propagates the attribute ``name``.
-    ``inherited``: what the framework's own version of a method calls. ``provided``: attributes that hold the batch's
-    result of the model, with a graph. ``starters``: methods (the object's own, or of a trainer that it is given to) that
-    start it. ``is_module``: the base class is a ``torch.nn.Module`` that adds no parameters.
+    ``setup`` is called once; ``optimizers`` names the method whose result holds the optimizers, "" where the
+    framework has its own. Every epoch calls ``epoch_start``, then ``batch`` for each batch, then ``epoch_end``;
+    ``evaluation`` and ``evaluation_end`` are the same without gradients. ``@name`` among them back-propagates the
+    attribute ``name``. ``inherited``: what the framework's own version of a method calls. ``provided``: attributes that
+    hold the batch's result of the model, with a graph; the last is a copy of the one before. ``starters``: methods (the
+    object's own, or of a trainer that it is given to) that start it. ``is_module``: the base class is a
+    ``torch.nn.Module`` that adds no parameters.
     """
 
     class_names: frozenset[str]
