@@ -5,6 +5,7 @@ The only module that imports libcst at its top; import it where an edit is due, 
 
 from __future__ import annotations
 
+import ast
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,10 +14,14 @@ from dataclasses import dataclass
 import libcst
 from libcst.metadata import CodePosition, CodeRange, MetadataWrapper, WhitespaceInclusivePositionProvider
 
+from ..analysis.matching import parse as python_tree
 from .edits import LineTable, TextEdit, ordered
 
 # Python starts to count the indentation anew at a form feed, libcst does not.
 _FORM_FEED_BEFORE_CODE = re.compile(r"^[ \t]*\f[ \t\f]*(?<=\f)(?=[ \t]*[^\s#])", re.MULTILINE)
+
+_DEEPEST = 2000
+"""Levels of the syntax tree; libcst's parser overflows the stack of the process somewhere beyond 3000."""
 
 _Statement = libcst.SimpleStatementLine | libcst.BaseCompoundStatement
 _Replacement = libcst.BaseExpression | libcst.FlattenSentinel[_Statement] | libcst.RemovalSentinel
@@ -76,7 +81,8 @@ def rewrite(text: str, edits: Iterable[TextEdit]) -> str:
     try:
         choices = _Chooser(text, table, module, changes).choose()
     except RecursionError:
-        raise RewriteError("the source is nested too deeply for libcst") from None
+        # libcst reads what is nested this deeply, but cannot walk it.
+        choices = None
     if choices is None:
         return _checked(_changed(text, 0, changes))
     replacer = _Replacer({id(choice.candidate.node): choice.replacement for choice in choices})
@@ -87,7 +93,7 @@ def rewrite(text: str, edits: Iterable[TextEdit]) -> str:
         for statement in writer.outermost(choice.candidate for choice in choices):
             pieces += (text[position : statement.start], writer.code(statement, statement.node.visit(replacer)))
             position = statement.end
-    except (libcst.CSTValidationError, libcst.CSTLogicError, _NotKeptError):
+    except (libcst.CSTValidationError, libcst.CSTLogicError, _NotKeptError, RecursionError):
         # An expression that may not stand where the old one stood, for want of white space or parentheses around it.
         return _checked(_changed(text, 0, changes))
     pieces.append(text[position:])
@@ -105,13 +111,30 @@ def _checked(text: str) -> str:
 
 
 def parse(text: str) -> libcst.Module:
-    """``text`` as libcst reads it; ``RewriteError`` where it does not."""
+    """``text`` as libcst reads it; ``RewriteError`` where it, or Python, does not."""
+    try:
+        tree = python_tree(text)
+    except SyntaxError as error:
+        raise RewriteError(f"line {error.lineno} does not parse: {error.msg}") from None
+    except (ValueError, RecursionError, MemoryError):
+        raise RewriteError("Python does not parse this") from None
+    if _is_deeper(tree, _DEEPEST):
+        raise RewriteError("the source is nested too deeply for libcst")
     try:
         return libcst.parse_module(text)
     except libcst.ParserSyntaxError as error:
         raise RewriteError(f"libcst cannot parse this: {error.message}") from None
     except RecursionError:
         raise RewriteError("the source is nested too deeply for libcst") from None
+
+
+def _is_deeper(tree: ast.AST, limit: int) -> bool:
+    level: list[ast.AST] = [tree]
+    for _ in range(limit):
+        level = [inner for outer in level for inner in ast.iter_child_nodes(outer)]
+        if not level:
+            return False
+    return True
 
 
 class _Replacer(libcst.CSTTransformer):
