@@ -49,7 +49,8 @@ def notebook_diff(before: bytes | str, after: bytes | str, filename: str) -> str
         changed = new_cells.get(number, "")
         if cell != changed:
             # A cell mostly ends without a line end, and that is not worth a word here.
-            pieces.append(_file_diff(_ended(cell), _ended(changed), _quoted(header), _quoted(header)))
+            name = _quoted(header).removesuffix("\t")
+            pieces.append(_file_diff(_ended(cell), _ended(changed), name, name))
     return "".join(pieces)
 
 
