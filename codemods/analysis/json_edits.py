@@ -87,7 +87,8 @@ def _by_strings(starts: list[int], changes: list[Change]) -> list[tuple[int, int
         start, end, _ = change
         first = min(bisect_right(starts, start) - 1, last)
         final = max(first, bisect_left(starts, end) - 1)
-        if groups and first <= groups[-1][1]:
+        # Neighbours too, since strings that go may take the separator on either side with them.
+        if groups and first <= groups[-1][1] + 1:
             before = groups.pop()
             groups.append((before[0], max(final, before[1]), [*before[2], change]))
         else:
