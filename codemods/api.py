@@ -1,4 +1,4 @@
-"""The library: scan a source, mend a source. Pure functions; nothing is printed, read or written but through ``Project``."""
+"""The library: scan a source, mend a source. Nothing is printed, read or written but through ``Project``."""
 
 from __future__ import annotations
 

@@ -51,9 +51,9 @@ for window in torch.randn(4, 5, 2, 3):
 
 ## Fix safety
 
-Safe where the state crosses: the gradients within an iteration stay as they are, which the repair is proved to do before
-it is offered. No repair where a trained parameter gets its gradient only through earlier iterations (a weight that
-evolves): there a detach would change what is trained.
+Safe where the state crosses: the gradients within an iteration stay as they are, which the repair is proved to do
+before it is offered. No repair where a trained parameter gets its gradient only through earlier iterations (a weight
+that evolves): there a detach would change what is trained.
 
 ## When to leave it
 
@@ -439,8 +439,8 @@ def _never_traversed(context: Context) -> Iterator[Draft]:
             name = describe(carried.key)
             draft = Draft(
                 RULE,
-                f"{name} carries the graph of every iteration so far, and nothing is ever back-propagated: memory grows "
-                "with each one",
+                f"{name} carries the graph of every iteration so far, and nothing is ever back-propagated: memory "
+                "grows with each one",
                 Severity.WARNING,
                 carried.where.node,
                 context.filename(carried.where),

@@ -35,9 +35,9 @@ class Allowance:
     """What a repair may change of the gradients, besides making the finding go.
 
     ``lost`` says which nodes a traversal need not reach any more; by default none. ``gained`` allows a traversal to
-    reach more than before, and steps to apply it; a function says which nodes a traversal may reach, and then steps must
-    apply no more than before. ``unused`` allows leaves to lose a gradient that no step applies. ``reordered``: the repair moves
-    code, so places are not compared, only which traversals reach which step's parameters.
+    reach more than before, and steps to apply it; a function says which nodes a traversal may reach, and then steps
+    must apply no more than before. ``unused`` allows leaves to lose a gradient that no step applies. ``reordered``: the
+    repair moves code, so places are not compared, only which traversals reach which step's parameters.
     """
 
     lost: Callable[[Node, Traversal], bool] | None = None

@@ -81,8 +81,8 @@ def _constant(context: Context) -> Iterator[Draft]:
         first = constants[0]
         yield Draft(
             RULE,
-            "this derivative is a constant (what was differentiated is linear): it has no graph although `create_graph=True`"
-            " is set, and differentiating it raises",
+            "this derivative is a constant (what was differentiated is linear): it has no graph although "
+            "`create_graph=True` is set, and differentiating it raises",
             Severity.ERROR,
             flat.call,
             context.filename(flat.where),
@@ -111,8 +111,8 @@ def _first_order(context: Context) -> Iterator[Draft]:
                 seen.add(gradient.call)
                 draft = draft_for(context, Use(cut, traversal.where, error=False), RULE)
                 draft.message = (
-                    "an inner step without `create_graph=True`: the outer loss is differentiated as if the inner gradient"
-                    " were a constant (first-order)"
+                    "an inner step without `create_graph=True`: the outer loss is differentiated as if the inner "
+                    "gradient were a constant (first-order)"
                 )
                 draft.severity = Severity.WARNING
                 for plan in draft.plans:

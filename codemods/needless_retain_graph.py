@@ -106,10 +106,7 @@ def _seen_whole(facts: Facts, traversal: Traversal, kept: set[Node]) -> bool:
     for node in traversal.reached:
         if node.kind == "unknown" or (node.kind == "leaf" and node.assumed):
             return False
-    for escape in facts.escapes:
-        if set(edges_reach(escape.edges)) & kept:
-            return False
-    return True
+    return not any(set(edges_reach(escape.edges)) & kept for escape in facts.escapes)
 
 
 def _draft(context: Context, call: ast.Call, traversal: Traversal) -> Draft:

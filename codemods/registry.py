@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
@@ -80,7 +81,7 @@ def _info(module: ModuleType) -> RuleInfo:
 
 def _collected() -> tuple[RuleInfo, ...]:
     rules = sorted((_info(module) for module in MODULES), key=lambda rule: rule.code)
-    for one, other in zip(rules, rules[1:], strict=False):
+    for one, other in itertools.pairwise(rules):
         if one.code == other.code:
             raise RuntimeError(f"two codemods are called {one.code}")
     return tuple(rules)

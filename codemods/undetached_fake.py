@@ -143,7 +143,7 @@ def upstream(facts: Facts, traversal: Traversal) -> tuple[set[Node], list[tuple[
 
 
 def _is_term(traversal: Traversal, node: Node) -> bool:
-    """Whether ``node`` only adds up terms of the loss: cutting one of them would leave a constant, which nobody adds."""
+    """Whether ``node`` only adds up terms of the loss: cutting one would leave a constant, which nobody adds."""
     stack = [edge.node for edge in traversal.roots]
     seen: set[Node] = set()
     while stack:
@@ -179,7 +179,7 @@ def _fate(facts: Facts, traversal: Traversal, owned: set[Node], trained: set[Nod
     if any(leaf in applied for leaf in owned):
         return "spoilt" if _adversarial(facts, traversal, owned, trained) else None
     if any(
-        event.earlier is traversal and not ({n for n in event.traversal.reached if n.kind == "leaf"} & owned == set())
+        event.earlier is traversal and not owned.isdisjoint(n for n in event.traversal.reached if n.kind == "leaf")
         for event in facts.refreed
     ):
         return "crash"

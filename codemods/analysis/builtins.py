@@ -423,13 +423,14 @@ def _getattr(machine: Builtins, arguments: Arguments, keywords: Keywords, call: 
     name = machine.resolve(arguments[1].value) if len(arguments) > 1 else None
     if isinstance(name, str):
         given = machine.resolve(arguments[0].value)
-        if len(arguments) > 2 and type(given) is Instance:
-            if (
-                name not in given.slots
-                and machine.find_in_class(given.cls, name) is MISSING
-                and not machine.has_unknown_base(given.cls)
-            ):
-                return arguments[2].value
+        if (
+            len(arguments) > 2
+            and type(given) is Instance
+            and name not in given.slots
+            and machine.find_in_class(given.cls, name) is MISSING
+            and not machine.has_unknown_base(given.cls)
+        ):
+            return arguments[2].value
         return machine.load_attribute(given, name, call, arguments[0].expression)
     return machine.unknown_call(Symbol(machine.fresh("getattr")), arguments, {}, call)
 

@@ -753,7 +753,7 @@ class Expressions(Builtins):
         return Symbol(("slice", key_of(container), key_of(lower), key_of(upper)))
 
     def indexed(self, tensor: Operand, index: Value, site: ast.AST) -> Tensor:
-        """``tensor[index]``: a view where the index is made of numbers and slices, a copy where it has tensors or lists."""
+        """``tensor[index]``: a view where numbers and slices are the index, a copy where tensors or lists are."""
         advanced = is_advanced(index)
         if advanced is None:
             return self.record("select", site, [tensor], saves=None)
@@ -1174,8 +1174,9 @@ def facts_of(key: Any) -> tuple[Guard, Guard]:
 MODULE_METHODS: Final = frozenset(
     {
         "parameters", "named_parameters", "zero_grad", "requires_grad_", "train", "eval", "modules", "children",
-        "named_modules", "named_children", "register_buffer", "register_parameter", "add_module", "forward", "state_dict",
-        "load_state_dict", "buffers", "backward", "manual_backward", "to", "cuda", "cpu", "half", "float", "double", "apply",
+        "named_modules", "named_children", "register_buffer", "register_parameter", "add_module", "forward",
+        "state_dict", "load_state_dict", "buffers", "backward", "manual_backward", "to", "cuda", "cpu", "half", "float",
+        "double", "apply",
     }
 )  # fmt: skip
 

@@ -41,10 +41,7 @@ class Guard:
         small, large = self.facts, other.facts
         if len(small) > len(large):
             small, large = large, small
-        for key, value in small.items():
-            if key in large and large[key] != value:
-                return False
-        return True
+        return all(key not in large or large[key] == value for key, value in small.items())
 
     def beyond(self, base: Guard) -> Guard:
         """The facts that ``base`` does not hold already."""

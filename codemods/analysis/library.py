@@ -188,9 +188,13 @@ class Library(Functions):
             return self.make_optimizer(bare, arguments, keywords, call)
         if name.startswith("torch.nn.") and bare in torch_modules.PARAMETER_CLASSES:
             return self.make_parameter(arguments, keywords, call)
-        if name.startswith("torch.nn.") and bare in torch_modules.MODULES and name.count(".") <= 4:
-            if not name.startswith("torch.nn.functional."):
-                return self.make_module(bare, arguments, keywords, call)
+        if (
+            name.startswith("torch.nn.")
+            and not name.startswith("torch.nn.functional.")
+            and bare in torch_modules.MODULES
+            and name.count(".") <= 4
+        ):
+            return self.make_module(bare, arguments, keywords, call)
         if name in grad_modes.GRAD_TRANSFORMS or name.startswith("torch.func."):
             return Symbol(("transform", self.fresh()))
         if name.startswith("torch.distributions.") and bare[0].isupper():
@@ -388,7 +392,8 @@ class Library(Functions):
         if kind is DictCell and depth < 4:
             if ("key", "params") in given.slots:
                 return self.add_group(given.slots["key", "params"], call, leaves, depth + 1)
-            return all([self.add_group(v, call, leaves, depth + 1) for v in list(given.slots.values())])
+            wholes = [self.add_group(v, call, leaves, depth + 1) for v in list(given.slots.values())]
+            return all(wholes)
         if kind is Symbol:
             key = given.key
             if isinstance(key, tuple) and len(key) == 2 and key[0] == "parameters":

@@ -39,7 +39,7 @@ CARRYING: Final = frozenset({Tensor, Symbol, Phi, TupleValue, ListCell, DictCell
 """Kinds of values that can carry a graph."""
 
 
-class TooComplex(Exception):
+class TooComplex(Exception):  # noqa: N818
     """The budget of tape steps is used up."""
 
 

@@ -1,4 +1,4 @@
-"""Methods of values that are not objects of the project: tensors, modules, optimizers, containers, strings, unknowns."""
+"""Methods of values that are not objects of the project: tensors, modules, optimizers, containers, strings, unknown."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from .values import (
 PURE_METHODS: Final = frozenset(
     {
         "size", "dim", "numel", "get", "lower", "upper", "startswith", "endswith", "strip", "split", "keys", "items",
-        "values", "is_available", "device", "type", "ndimension", "nelement", "shape", "count", "index", "format", "join",
-        "is_alive", "exists", "is_file", "is_dir", "named_children", "children",
+        "values", "is_available", "device", "type", "ndimension", "nelement", "shape", "count", "index", "format",
+        "join", "is_alive", "exists", "is_file", "is_dir", "named_children", "children",
     }
 )  # fmt: skip
 """Methods of unknown objects that give the same answer when asked again."""
 TENSOR_METHODS: Final = frozenset(
-    {"item", "detach", "cpu", "cuda", "backward", "numpy", "data", "mean", "sum", "to", "clone", "tolist", "dim", "size",
-     "view", "squeeze", "unsqueeze", "float", "double", "reshape", "requires_grad_", "shape", "norm", "sqrt"}
+    {"item", "detach", "cpu", "cuda", "backward", "numpy", "data", "mean", "sum", "to", "clone", "tolist", "dim",
+     "size", "view", "squeeze", "unsqueeze", "float", "double", "reshape", "requires_grad_", "shape", "norm", "sqrt"}
 )  # fmt: skip
 """What a tensor has and a Python number has not."""
 ADDING: Final = frozenset({"append", "add", "appendleft", "insert", "put"})

@@ -9,8 +9,8 @@ import re
 from typing import Final
 
 TRAVERSAL: Final = re.compile(rb"backward\s*\(|autograd\.grad|retain_graph|create_graph|import\s+grad\b")
-"""Every spelling of a traversal ends in one of these: ``loss.backward()``, ``manual_backward``, ``torch.autograd.grad``,
-``from torch.autograd import grad``; the flags stand for helpers that hide the call."""
+"""Every spelling of a traversal ends in one of these: ``loss.backward()``, ``manual_backward``,
+``torch.autograd.grad``, ``from torch.autograd import grad``; the flags stand for helpers that hide the call."""
 FRAMEWORK: Final = re.compile(rb"def\s+(?:training_step|compute_loss|compute_objectives|fit_batch)\b")
 """Losses that a framework back-propagates."""
 FED_BACK: Final = re.compile(rb"\b(\w+)\)*\s*=\s*[\w.]+\([^()\n=]*\b\1\b\s*\)")

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 LIBRARIES: Final = frozenset(
     {
-        "torch", "numpy", "np", "math", "os", "sys", "time", "json", "random", "logging", "argparse", "collections", "typing",
-        "functools", "itertools", "dataclasses", "pathlib", "copy", "re", "datetime", "tqdm", "matplotlib", "scipy", "sklearn",
-        "pandas", "torchvision", "torchaudio", "transformers", "datasets", "wandb", "tensorboardX", "tensorboard", "gym",
-        "gymnasium", "PIL", "cv2", "einops", "accelerate", "lightning", "pytorch_lightning", "builtins", "abc", "enum",
-        "contextlib", "warnings", "pickle", "shutil", "subprocess", "glob", "string", "types", "inspect", "threading",
-        "multiprocessing", "queue", "io", "csv", "yaml", "h5py", "tensorflow", "jax", "pytest", "unittest", "__future__",
+        "torch", "numpy", "np", "math", "os", "sys", "time", "json", "random", "logging", "argparse", "collections",
+        "typing", "functools", "itertools", "dataclasses", "pathlib", "copy", "re", "datetime", "tqdm", "matplotlib",
+        "scipy", "sklearn", "pandas", "torchvision", "torchaudio", "transformers", "datasets", "wandb", "tensorboardX",
+        "tensorboard", "gym", "gymnasium", "PIL", "cv2", "einops", "accelerate", "lightning", "pytorch_lightning",
+        "builtins", "abc", "enum", "contextlib", "warnings", "pickle", "shutil", "subprocess", "glob", "string",
+        "types", "inspect", "threading", "multiprocessing", "queue", "io", "csv", "yaml", "h5py", "tensorflow", "jax",
+        "pytest", "unittest", "__future__",
     }
 )  # fmt: skip
 """Top-level names that are never looked for among the project's files unless the project has a package of that name
@@ -244,9 +245,10 @@ class Project:
 STAR_NAMES: Final[dict[str, tuple[str, ...]]] = {
     "torch": ("nn", "optim", "autograd", "no_grad", "tensor", "zeros", "ones", "randn", "cat", "stack"),
     "torch.autograd": ("Variable", "grad", "backward", "Function"),
-    "torch.nn": ("Module", "Linear", "LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "Sequential", "ModuleList", "Parameter",
-                 "functional", "Conv1d", "Conv2d", "Conv3d", "Embedding", "Dropout", "ReLU", "Tanh", "Sigmoid", "BatchNorm1d",
-                 "BatchNorm2d", "LayerNorm", "CrossEntropyLoss", "MSELoss", "BCELoss", "NLLLoss", "L1Loss", "init", "utils"),
+    "torch.nn": ("Module", "Linear", "LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "Sequential", "ModuleList",
+                 "Parameter", "functional", "Conv1d", "Conv2d", "Conv3d", "Embedding", "Dropout", "ReLU", "Tanh",
+                 "Sigmoid", "BatchNorm1d", "BatchNorm2d", "LayerNorm", "CrossEntropyLoss", "MSELoss", "BCELoss",
+                 "NLLLoss", "L1Loss", "init", "utils"),
     "torch.optim": ("Adam", "SGD", "RMSprop", "AdamW", "Adagrad", "LBFGS", "lr_scheduler"),
 }  # fmt: skip
 """What a star import of a part of torch binds, as far as this analysis needs it."""

@@ -232,7 +232,7 @@ class Recorder(Machine):
             self.write(tensor.slots, "node", None)
 
     def refuses_change(self, leaf: Node) -> bool:
-        """Whether changing ``leaf`` in place raises: it requires a gradient and operations are recorded, both surely."""
+        """Whether changing ``leaf`` in place raises: surely it requires a gradient and operations are recorded."""
         requires = self.resolve(leaf.slots.get("requires_grad", True))
         return requires is True and self.recording_guards() == (ALWAYS,)
 
@@ -409,7 +409,7 @@ class Recorder(Machine):
 
 
 def _with_gradient(step: Step, storage: Storage, path: Guard) -> Guard | None:
-    """The part of ``path`` on which ``step`` has a gradient for the parameter in ``storage``; None where it has none."""
+    """The part of ``path`` on which ``step`` has a gradient for the parameter in ``storage``; None for nowhere."""
     for leaf, gradients in step.applied.items():
         if leaf.slots["storage"] is storage:
             for guard, _ in gradients:

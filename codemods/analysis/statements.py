@@ -44,9 +44,10 @@ MOST_TURNS: Final = 4
 """A loop over a collection of known length runs all of it up to this many elements."""
 IGNORED_DECORATORS: Final = frozenset(
     {
-        "functools.wraps", "functools.lru_cache", "functools.cache", "abc.abstractmethod", "typing.overload", "torch.jit.script",
-        "torch.jit.export", "torch.jit.ignore", "torch.jit.unused", "torch.compile", "typing.override", "typing.final",
-        "torch.autograd.function.once_differentiable", "builtins.staticmethod", "dataclasses.dataclass",
+        "functools.wraps", "functools.lru_cache", "functools.cache", "abc.abstractmethod", "typing.overload",
+        "torch.jit.script", "torch.jit.export", "torch.jit.ignore", "torch.jit.unused", "torch.compile",
+        "typing.override", "typing.final", "torch.autograd.function.once_differentiable", "builtins.staticmethod",
+        "dataclasses.dataclass",
     }
 )  # fmt: skip
 
@@ -90,9 +91,13 @@ class Statements(Expressions):
         if isinstance(call, ast.Call):
             if isinstance(call.func, ast.Attribute) and call.func.attr == "detach" and not call.args:
                 self.discarded(statement, call.func.value)
-            if type(value) is TupleValue and len(value.items) == 3 and value.items[0] == External("gradmend.mode"):
-                if value.items[2]:
-                    self.recording = value.items[1]
+            if (
+                type(value) is TupleValue
+                and len(value.items) == 3
+                and value.items[0] == External("gradmend.mode")
+                and value.items[2]
+            ):
+                self.recording = value.items[1]
             if _exits(call):
                 return False
         return True
@@ -606,7 +611,7 @@ class Statements(Expressions):
         function = FunctionValue(
             node,
             self.frame.module,
-            self.frame if owner is None or self.frame.function is not None else self.frame,
+            self.frame,
             node.name,
             owner,
             tuple(self.evaluate(default) for default in spec.defaults),

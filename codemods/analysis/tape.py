@@ -1,9 +1,9 @@
 """The abstract tape: what PyTorch would have recorded, and what walked back over it.
 
 Facts about autograd are those of https://docs.pytorch.org/docs/stable/notes/autograd.html: a node keeps the tensors its
-backward needs ("saved tensors"), a traversal without ``retain_graph`` frees them, walking a freed node again raises, and
-a saved tensor that was changed in place since (its version counter moved) raises too. ``.detach()`` shares the version
-counter, ``.data`` does not.
+backward needs ("saved tensors"), a traversal without ``retain_graph`` frees them, walking a freed node again raises,
+and a saved tensor that was changed in place since (its version counter moved) raises too. ``.detach()`` shares the
+version counter, ``.data`` does not.
 """
 
 from __future__ import annotations

@@ -100,8 +100,8 @@ class TupleValue:
 
 
 class ListCell:
-    """A list, set or deque. ``slots["items"]`` holds (guard, value) pairs; ``slots["more"]`` says that an unknown number of
-    further elements like these may follow."""
+    """A list, set or deque. ``slots["items"]`` holds (guard, value) pairs; ``slots["more"]`` says that an unknown
+    number of further elements like these may follow."""
 
     __slots__ = ("kind", "site", "slots")
 
@@ -112,8 +112,8 @@ class ListCell:
 
 
 class DictCell:
-    """A dict. Constant keys are slots ``("key", k)``; ``slots["rest"]`` is what unknown keys may hold; ``factory`` makes
-    missing values (defaultdict)."""
+    """A dict. Constant keys are slots ``("key", k)``; ``slots["rest"]`` is what unknown keys may hold; ``factory``
+    makes missing values (defaultdict)."""
 
     __slots__ = ("factory", "slots")
 
