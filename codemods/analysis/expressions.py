@@ -138,7 +138,7 @@ class Expressions(Builtins):
             if name == "apply" and any(
                 type(b) is External and b.dotted.endswith("autograd.Function") for b in self.linearised(receiver)
             ):
-                return Method(Symbol(("function class", id(receiver.node))), "apply", expression)
+                return Method(receiver, "apply", expression)
             return Method(receiver, name, expression)
         if kind is SuperValue:
             return self.super_attribute(receiver, name, expression)

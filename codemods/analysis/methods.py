@@ -9,9 +9,11 @@ from typing import Final
 from .guards import ALWAYS, Guard
 from .knowledge import consumers, optimizers, torch_modules, torch_operations
 from .library import Arguments, Keywords, Library, _entries, key_of, plain, root_of
+from .recording import APPLY
 from .tape import Cut, Discarded, Misuse, Node, Operand
 from .values import (
     BoundMethod,
+    ClassValue,
     DictCell,
     External,
     FunctionValue,
@@ -80,11 +82,29 @@ class Methods(Library):
             return self.call_tuple(receiver, name, arguments, keywords, call)
         if kind is External:
             return self.call_external(f"{receiver.dotted}.{name}", arguments, keywords, call)
+        if kind is ClassValue and name == "apply":
+            return self.apply_function(receiver, arguments, keywords, call)
         if isinstance(receiver, str):
             return self.call_string(receiver, name, arguments, call)
         if kind is FunctionValue or kind is BoundMethod:
             return Symbol(self.fresh("function", name))
         return Symbol(self.fresh("method", name))
+
+    def apply_function(self, cls: ClassValue, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
+        """``cls.apply(…)`` of a ``torch.autograd.Function``: one node that keeps what its forward saves.
+
+        Only tensors given to ``ctx.save_for_backward`` are freed by a traversal
+        (https://docs.pytorch.org/docs/stable/notes/extending.html).
+        """
+        forward = self.find_in_class(cls, "forward")
+        context = self.find_in_class(cls, "setup_context")
+        bodies = [one.node for one in (forward, context) if type(one) is FunctionValue]
+        saves = any(isinstance(n, ast.Attribute) and n.attr == "save_for_backward" for b in bodies for n in ast.walk(b))
+        result = self.record(APPLY, call, [*arguments, *keywords.values()], saves=saves if bodies else None)
+        backward = self.find_in_class(cls, "backward")
+        if result.node is not None and type(backward) is FunctionValue and backward.once_differentiable:
+            result.node.slots["once only"] = True
+        return Symbol(self.fresh("function", cls.name), result.node, cuts=result.cuts)
 
     def call_attribute(
         self,

@@ -16,6 +16,7 @@ from .tape import (
     Edge,
     Flat,
     Node,
+    OnceOnly,
     Operand,
     Refreed,
     Saved,
@@ -48,6 +49,8 @@ PIECEWISE_LINEAR: Final = frozenset(
 )
 """Their second derivative is zero: the saved result carries no graph into the derivative."""
 KEEPS_RESULT: Final = Operation(Keeps.NEVER, Keeps.NEVER, True)
+APPLY: Final = "apply"
+"""The operation of a ``torch.autograd.Function`` of the project."""
 MOST_CUTS: Final = 6
 
 
@@ -297,6 +300,10 @@ class Recorder(Machine):
         self.spend(len(reached) // 8)
         self.report_double(event)
         for node, guard in reached.items():
+            if node.kind == "derivative" and node.slots.get("once only"):
+                function = node.slots["once only"][0]
+                self.tape.add(OnceOnly(self.tape.next_index, where, guard, function, node, event))
+        for node, guard in reached.items():
             if node.kind == "leaf":
                 if accumulates:
                     self.write(node.slots, "grads", (*node.slots["grads"], (guard, event)))
@@ -353,7 +360,7 @@ class Recorder(Machine):
             return Tensor(None, scalar=scalar, cuts=frozenset({cut}) if roots else NO_CUTS)
         edges: list[Edge] = []
         for node, guard in event.reached.items():
-            if node.saves is None or node.operation == "merge" or node.kind == "unknown":
+            if node.saves is None or node.operation in {"merge", APPLY} or node.kind == "unknown":
                 edges.extend(edges_under(node.edges, guard))
             for saved in node.saved:
                 edges.extend(edges_under(saved.edges, guard))
@@ -364,6 +371,7 @@ class Recorder(Machine):
             cut = Cut("constant", event.where, roots, event)
             return Tensor(None, scalar=scalar, cuts=frozenset({cut}))
         node = Node("derivative", "derivative", event.where, self.path, unique, saves=True, key=event)
+        node.slots["once only"] = [one for one in event.reached if one.slots.get("once only") is True]
         return Tensor(node, scalar=scalar)
 
     # -- optimizers ------------------------------------------------------------------------------------------------

@@ -647,7 +647,7 @@ class Statements(Expressions):
                 function.records = state if isinstance(state, bool) else None
                 return result
             if name in grad_modes.ONCE_DIFFERENTIABLE:
-                function.kind = "once_differentiable"
+                function.once_differentiable = True
                 return result
             if name in IGNORED_DECORATORS or name.startswith(("torch.cuda.amp.custom_", "torch.amp.custom_", "numba.")):
                 return result

@@ -296,6 +296,16 @@ class Flat(Event):
     inputs: tuple[Node, ...] | None
 
 
+@dataclass(eq=False, slots=True)
+class OnceOnly(Event):
+    """A traversal reached ``derivative``, a gradient that went through ``node``, whose backward is marked as
+    differentiable once only: PyTorch raises."""
+
+    node: Node
+    derivative: Node
+    traversal: Traversal
+
+
 class Tape:
     """Everything recorded in one run of the interpreter."""
 

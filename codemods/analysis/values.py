@@ -250,6 +250,8 @@ class FunctionValue:
     """function, staticmethod, classmethod, property"""
     wrapped: bool = False
     """Whether an unknown decorator stands around it."""
+    once_differentiable: bool = False
+    """Whether it is a backward that says that it cannot be differentiated itself."""
 
 
 @dataclass(eq=False, slots=True)
