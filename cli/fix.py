@@ -55,10 +55,16 @@ def fix_all(options: Options, how: Fixing, yes: bool) -> int:
         talk.say("Nothing is written.")
         return FINDINGS
     applied: list[Finding] = []
-    for outcome in result.outcomes:
-        wanted = changes_of([outcome])
-        if len(write_changes(wanted, result, talk)) == len(wanted):
-            applied += outcome.applied
+    try:
+        for outcome in result.outcomes:
+            wanted = changes_of([outcome])
+            if len(write_changes(wanted, result, talk)) == len(wanted):
+                applied += outcome.applied
+    except KeyboardInterrupt:
+        talk.say(
+            f"Mended {counted(len(applied), 'finding')} before the interruption; the other files are as they were."
+        )
+        raise
     if how.show_fixes:
         from .report.concise import where
 

@@ -199,3 +199,22 @@ def test_read_only_file_is_left_and_told(folder: Path, gradmend: Run) -> None:
     assert "Mended 1 finding in 1 file." in result.stderr
     assert (folder / "a.py").read_text() == LEAK
     assert (folder / "b.py").read_text() == MENDED
+
+
+def test_ctrl_c_between_files_says_how_far_it_came(
+    folder: Path, gradmend: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.py", "b.py", "c.py"):
+        (folder / name).write_text(LEAK)
+    real = os.replace
+
+    def replace(draft: str, path: str) -> None:
+        if path.endswith("b.py"):
+            raise KeyboardInterrupt
+        real(draft, path)
+
+    monkeypatch.setattr(os, "replace", replace)
+    result = gradmend("fix", "--yes")
+    assert result.exit_code == 130
+    assert "Mended 1 finding before the interruption" in result.stderr
+    assert [(folder / name).read_text() for name in ("a.py", "b.py", "c.py")] == [MENDED, LEAK, LEAK]
