@@ -113,7 +113,8 @@ def scan_file(path: str, raw: bytes, project: object, select: frozenset[str] | N
 def mend_file(
     path: str, raw: bytes, project: object, *, unsafe: bool = False, select: frozenset[str] | None = None, **_: Any
 ) -> Mended:
-    from gradmend.codemods.analysis.source import Source, TextEdit
+    from gradmend.codemods.analysis.source import Source
+    from gradmend.codemods.rewrite.edits import TextEdit
 
     findings = scan_file(path, raw, project, select).findings
     source = Source.from_bytes(raw, path)

@@ -51,7 +51,13 @@ def test_where_no_comment_helps_nothing_is_written(folder: Path, gradmend: Run) 
 
 
 def test_notebook(folder: Path, gradmend: Run) -> None:
-    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": ["leak(x)\n", "y"]}
+    cell: dict[str, object] = {
+        "cell_type": "code",
+        "metadata": {},
+        "outputs": [],
+        "execution_count": None,
+        "source": ["leak(x)\n", "y"],
+    }
     notebook = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     (folder / "a.ipynb").write_text(json.dumps(notebook, indent=1))
     assert gradmend("check", "--add-ignore").exit_code == 0

@@ -5,7 +5,7 @@ import xml.etree.ElementTree
 from pathlib import Path
 from typing import Any
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from tests.cli.conftest import Run

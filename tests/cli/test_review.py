@@ -262,7 +262,7 @@ def test_e_without_an_editor(tmp_path: Path, review: Review) -> None:
 
 
 def test_e_edits_a_notebooks_cell_alone(tmp_path: Path, review: Review) -> None:
-    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    cell: dict[str, object] = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
     notebook = {
         "cells": [{**cell, "source": ["%time\n", "leak(x)"]}, {**cell, "source": ["ok = 1"]}],
         "metadata": {}, "nbformat": 4, "nbformat_minor": 5,
