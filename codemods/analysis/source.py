@@ -14,13 +14,16 @@ import sys
 from bisect import bisect_right
 from collections.abc import Iterable
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from ..finding import Span
 from ..rewrite.edits import LineTable, TextEdit
 from .errors import SourceError
 from .lines import WrittenText, unified
 from .matching import all_in_place, parse, parses_to
-from .notebook import Notebook
+
+if TYPE_CHECKING:
+    from .notebook import Notebook
 
 __all__ = ["Source", "SourceError"]
 
@@ -99,7 +102,7 @@ class Source:
                 text = raw.decode()
             except UnicodeDecodeError as error:
                 raise SourceError(filename, f"is not UTF-8 (byte {error.start + 1}); save the notebook again") from None
-            return cls(filename, WrittenText(text), Notebook(text, filename))
+            return cls(filename, WrittenText(text), _notebook(text, filename))
         bom = raw.startswith(_BYTE_ORDER_MARK)
         body = raw[3:] if bom else raw
         encoding = "utf-8"
@@ -129,7 +132,7 @@ class Source:
         if "\0" in text:
             raise SourceError(filename, "contains NUL characters: it is damaged or no Python source")
         if _is_notebook(filename):
-            return cls(filename, WrittenText(text), Notebook(text, filename))
+            return cls(filename, WrittenText(text), _notebook(text, filename))
         bom = text.startswith("\ufeff")
         return cls(filename, WrittenText(text[1:] if bom else text), bom=bom)
 
@@ -291,6 +294,13 @@ class Source:
 
 def _is_notebook(filename: str) -> bool:
     return filename.endswith(".ipynb")
+
+
+def _notebook(text: str, filename: str) -> Notebook:
+    # Few files are notebooks, and the others need not wait for json.
+    from .notebook import Notebook
+
+    return Notebook(text, filename)
 
 
 def _declared_encoding(head: bytes, filename: str, bom: bool) -> str:
