@@ -93,9 +93,15 @@ class Expressions(Builtins):
         return Symbol(("global", self.frame.module.name, name))
 
     def global_name(self, module: ModuleValue, name: str) -> Value:
-        """A global variable of ``module``, or MISSING."""
+        """A global variable of ``module``, or MISSING; an imported module's definition is made now if it is not yet."""
         frame = self.module_frame(module)
+        if name not in frame.slots and module.pending:
+            self.demand(module, name)
         return frame.slots.get(name, MISSING)
+
+    def demand(self, module: ModuleValue, name: str) -> None:
+        """Run the statements of an imported module that bind ``name``."""
+        raise NotImplementedError
 
     def attribute(self, expression: ast.Attribute) -> Value:
         receiver = self.evaluate(expression.value)

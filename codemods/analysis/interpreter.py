@@ -19,6 +19,7 @@ from .values import (
     ClassValue,
     Frame,
     FunctionValue,
+    Imported,
     Instance,
     ModuleValue,
     Symbol,
@@ -28,6 +29,8 @@ from .values import (
 
 BUDGET: Final = 120_000
 """Tape steps (expressions, statements, recorded operations) for one entry point."""
+DEFINITION_BUDGET: Final = 5_000
+"""Tape steps for making one definition of an imported module."""
 TRIGGERS: Final = frozenset({"backward", "manual_backward", "retain_graph", "create_graph", "retain_variables", "grad"})
 """Attributes, names and keywords that make a function worth running."""
 ENTRY_NAMES: Final = frozenset({"main"})
@@ -85,11 +88,28 @@ class Interpreter(Drivers):
     def module_frame(self, module: ModuleValue) -> Frame:
         if module.frame is None:
             module.frame = Frame(None, module, None)
-            self.define(module, module.frame)
+            module.pending = binding_statements(module.tree.body)
         return module.frame
 
-    def define(self, module: ModuleValue, frame: Frame) -> None:
-        """Make the definitions of an imported module, outside of all branches and loops."""
+    def imported(self, value: Imported) -> Value:
+        if not value.known:
+            value.known = True
+            value.value = self.project.member(self, value.module, value.name)
+        return self.resolve(value.value)
+
+    def demand(self, module: ModuleValue, name: str) -> None:
+        pending, frame = module.pending, self.module_frame(module)
+        assert pending is not None
+        statements = pending.pop(name, None)
+        if statements is not None:
+            self.define(frame, statements)
+            return
+        stars = pending.get("*", [])
+        while stars and name not in frame.slots:
+            self.define(frame, [stars.pop(0)])
+
+    def define(self, frame: Frame, statements: list[ast.stmt]) -> None:
+        """Run definitions of an imported module, outside of all branches and loops, with steps of their own."""
         state = (
             self.heap.trail,
             self.path,
@@ -98,13 +118,17 @@ class Interpreter(Drivers):
             self.function_target,
             self.loop_target,
             self.nesting,
+            self.budget,
+            self.frame,
         )
-        outer = getattr(self, "frame", None)
         self.heap.trail, self.path, self.loops, self.recording = [], ALWAYS, (), True
         self.function_target, self.loop_target, self.nesting = None, None, 0
+        self.budget = DEFINITION_BUDGET
         self.frame = frame
         try:
-            self.block(list(definitions(module.tree.body)))
+            self.block(statements)
+        except TooComplex:
+            pass
         finally:
             (
                 self.heap.trail,
@@ -114,9 +138,9 @@ class Interpreter(Drivers):
                 self.function_target,
                 self.loop_target,
                 self.nesting,
+                self.budget,
+                self.frame,
             ) = state
-            if outer is not None:
-                self.frame = outer
 
     # -- entry points ----------------------------------------------------------------------------------------------
 
@@ -303,24 +327,34 @@ def feeds_back(function: ast.AST) -> bool:
     return False
 
 
-def definitions(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a module that define something: what an import needs of it."""
+def binding_statements(body: list[ast.stmt]) -> dict[str, list[ast.stmt]]:
+    """For every name that a module's top level binds, the statements that do; star imports under ``*``."""
+    found: dict[str, list[ast.stmt]] = {}
     for statement in body:
-        if isinstance(
-            statement,
-            (
-                ast.FunctionDef,
-                ast.AsyncFunctionDef,
-                ast.ClassDef,
-                ast.Import,
-                ast.ImportFrom,
-                ast.Assign,
-                ast.AnnAssign,
-                ast.If,
-                ast.Try,
-            ),
-        ):
-            yield statement
+        for name in bound_names(statement):
+            found.setdefault(name, []).append(statement)
+    return found
+
+
+def bound_names(statement: ast.stmt) -> Iterator[str]:
+    """The names that a top-level statement binds; loops and ``with`` are programs, not definitions."""
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        yield statement.name
+    elif isinstance(statement, (ast.Import, ast.ImportFrom)):
+        for alias in statement.names:
+            yield alias.asname or (alias.name if isinstance(statement, ast.ImportFrom) else alias.name.partition(".")[0])
+    elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        for target in targets:
+            for node in ast.walk(target):
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                    yield node.id
+    elif isinstance(statement, (ast.If, ast.Try)):
+        inner = [*statement.body, *statement.orelse]
+        if isinstance(statement, ast.Try):
+            inner += [one for handler in statement.handlers for one in handler.body]
+        for one in inner:
+            yield from bound_names(one)
 
 
 __all__ = ["MISSING", "Analysis", "Escape", "Interpreter", "Run"]

@@ -13,6 +13,7 @@ from .values import (
     NO_CUTS,
     DictCell,
     Frame,
+    Imported,
     Instance,
     ListCell,
     Parameters,
@@ -106,13 +107,17 @@ class Machine:
         if type(value) is not Phi:
             if type(value) is Symbol and value.key in self.symbol_slots:
                 return self.symbol_slots[value.key].get("tensor", value)
-            return value
+            return self.imported(value) if type(value) is Imported else value
         left = [(g, v) for g, v in value.alternatives if g.compatible(self.path)]
         if len(left) == 1:
             return self.resolve(left[0][1])
         if len(left) == len(value.alternatives):
             return value
         return Phi(tuple(left)) if left else Symbol(self.fresh("unreachable"))
+
+    def imported(self, value: Imported) -> Value:
+        """What an imported name stands for."""
+        raise NotImplementedError
 
     def alternatives(self, value: Value) -> tuple[tuple[Guard, Value], ...]:
         """All values that ``value`` may be on the present path, each with its guard."""

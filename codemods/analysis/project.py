@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from .heap import MISSING
 from .source import Source, SourceError
-from .values import External, ModuleValue, Symbol, Value
+from .values import External, Imported, ModuleValue, Symbol, Value
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
@@ -178,11 +178,19 @@ class Project:
             path, dotted = self.find(name, importer), name
         module = self.load(machine, path, name) if path else None
         for alias in statement.names:
+            value: Value
             if alias.name == "*":
                 self._star(machine, module, dotted)
+                continue
+            if module is not None:
+                value = Imported(module, alias.name)
             else:
-                value = self._member(machine, module, alias.name, dotted, statement.level, importer)
-                machine.store_name(alias.asname or alias.name, value)
+                value = self._member(machine, None, alias.name, dotted, statement.level, importer)
+            machine.store_name(alias.asname or alias.name, value)
+
+    def member(self, machine: Interpreter, module: ModuleValue, name: str) -> Value:
+        """``name`` of a module of the project."""
+        return self._member(machine, module, name, module.name, 0, module.filename)
 
     def _member(
         self, machine: Interpreter, module: ModuleValue | None, name: str, dotted: str, level: int, importer: str
@@ -212,9 +220,12 @@ class Project:
             for name in STAR_NAMES.get(dotted, ()):
                 machine.store_name(name, External(f"{dotted}.{name}"))
             return
-        for name, value in list(machine.module_frame(module).slots.items()):
+        frame = machine.module_frame(module)
+        for star in (module.pending or {}).pop("*", []):
+            machine.define(frame, [star])
+        for name in [*frame.slots, *(module.pending or {})]:
             if not name.startswith("_"):
-                machine.store_name(name, value)
+                machine.store_name(name, Imported(module, name))
 
     def submodule(self, machine: Interpreter, module: ModuleValue, name: str) -> ModuleValue | None:
         """``package.name`` where that is a file of the package."""

@@ -230,7 +230,18 @@ class ModuleValue:
     filename: str
     tree: ast.Module
     frame: Frame | None = None
-    ready: bool = False
+    pending: dict[str, list[ast.stmt]] | None = None
+    """For an imported module: the statements that bind each name and have not been run, ``*`` for star imports."""
+
+
+@dataclass(eq=False, slots=True)
+class Imported:
+    """A name imported from a module of the project, looked up when it is first used."""
+
+    module: ModuleValue
+    name: str
+    value: Any = None
+    known: bool = False
 
 
 @dataclass(eq=False, slots=True)
