@@ -10,7 +10,7 @@ from typing import Final
 from .functions import Functions
 from .guards import ALWAYS, Guard
 from .knowledge import consumers, grad_modes, optimizers, torch_modules, torch_operations
-from .tape import Cut, Edge, Node, Operand
+from .tape import Cut, Edge, Handed, Node, Operand
 from .values import (
     DictCell,
     External,
@@ -87,6 +87,8 @@ PURE: Final = frozenset(
         "max",
     }
 )
+OWNERS: Final = frozenset({Optimizer, TorchModule, Instance, Parameters, ListCell, TupleValue, DictCell, Sequence})
+"""Kinds of values that own parameters or may hold what does."""
 Arguments = Seq[Operand]
 Keywords = dict[str, Operand]
 
@@ -431,6 +433,7 @@ class Library(Functions):
         operands = [*arguments, *keywords.values()]
         for operand in operands:
             self.called_back(operand.value, call)
+        self.note_handed(callee, operands, call)
         edges = [operand for operand in operands if self.edges_of(operand.value)]
         weights: list[Operand] = []
         stateless = False
@@ -454,6 +457,15 @@ class Library(Functions):
 
     def called_back(self, value: Value, call: ast.AST) -> None:
         """A function of the project that is given away may be called by whoever gets it."""
+
+    def note_handed(self, callee: Value, operands: Arguments, call: ast.AST) -> None:
+        """Note that a call that cannot be seen gets what may own parameters, or belongs to an object that may."""
+        given = tuple(value for o in operands if type(value := self.resolve(o.value)) in OWNERS)
+        key = callee.key if type(callee) is Symbol else None
+        while isinstance(key, tuple) and len(key) == 3 and key[0] == "attr":
+            key = key[1]
+        if given or (isinstance(key, tuple) and (key[0] == "self" or "instance" in key)):
+            self.tape.add(Handed(self.tape.next_index, self.where(call), self.path, given, key))
 
     def call_builtin(self, name: str, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
         raise NotImplementedError

@@ -233,6 +233,14 @@ class Escape(Event):
 
 
 @dataclass(eq=False, slots=True)
+class Handed(Event):
+    """A call that cannot be seen gets objects that own parameters; ``callee`` names what is called."""
+
+    values: tuple[Value, ...]
+    callee: Hashable
+
+
+@dataclass(eq=False, slots=True)
 class Boundary(Event):
     """The end of an iteration: what it wrote that carries a graph."""
 
