@@ -54,9 +54,9 @@ class Paint:
         """A unified diff, its lines coloured by what they do."""
         if not self.color:
             return text
-        from pygments import highlight  # type: ignore[import-untyped]
-        from pygments.formatters import TerminalFormatter  # type: ignore[import-untyped]
-        from pygments.lexers import DiffLexer  # type: ignore[import-untyped]
+        from pygments import highlight
+        from pygments.formatters import TerminalFormatter
+        from pygments.lexers import DiffLexer
 
         coloured: str = highlight(text, DiffLexer(stripnl=False, ensurenl=False), TerminalFormatter())
         return coloured

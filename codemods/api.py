@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from .analysis.project import Project
 from .analysis.source import Source
@@ -16,11 +16,14 @@ MOST_ROUNDS: Final = 50
 """Rounds of repairs; every round applies at least one."""
 
 
+Text = TypeVar("Text", str, bytes)
+
+
 @dataclass(frozen=True, slots=True)
-class Mended:
+class Mended(Generic[Text]):
     """What :func:`mend` made of a source."""
 
-    source: str | bytes
+    source: Text
     """The mended source, of the type that was given; equal to it where nothing was applied."""
     applied: tuple[Finding, ...]
     left: tuple[Finding, ...]
@@ -68,19 +71,19 @@ def scan_file(
 
 
 def mend(
-    source: str | bytes,
+    source: Text,
     filename: str = "<string>",
     *,
     unsafe: bool = False,
     select: frozenset[str] | None = None,
     project: Project | None = None,
-) -> Mended:
+) -> Mended[Text]:
     """Apply all proved safe repairs (with ``unsafe``, all proved repairs) until none is left.
 
     The result is of the type of ``source``. Mending the result again changes nothing. Raises ``SourceError``.
     """
     project = project or Project(None)
-    current: str | bytes = source
+    current = source
     applied: list[Finding] = []
     others: dict[str, bytes] = {}
     for _ in range(MOST_ROUNDS):
@@ -107,7 +110,7 @@ def mend_file(
     *,
     unsafe: bool = False,
     select: frozenset[str] | None = None,
-) -> Mended:
+) -> Mended[bytes]:
     """As :func:`mend`, for the bytes of a file of a project."""
     return mend(raw, filename, unsafe=unsafe, select=select, project=project)
 
@@ -124,7 +127,7 @@ def _text_edits(source: Source, edits: Iterable[Edit]) -> list[TextEdit]:
     return [TextEdit(source.unlocate(edit.cell, edit.span), edit.content) for edit in edits]
 
 
-def _applied(current: str | bytes, filename: str, edits: list[Edit]) -> str | bytes:
+def _applied(current: Text, filename: str, edits: list[Edit]) -> Text:
     source = _source(current, filename)
     parts = _text_edits(source, edits)
     return source.apply(parts) if isinstance(current, bytes) else source.apply_text(parts)

@@ -106,7 +106,7 @@ def _traversed(context: Context) -> Iterator[Draft]:
         if not carriers or all(_is_cached(context, carrier, loop, turn) for carrier in carriers):
             continue
         seen.add((loop.statement, event.traversal))
-        if turn > before + 1 or any(e is not event and e.index < event.index for e in ()):
+        if turn > before + 1:
             continue
         yield _draft(context, event, loop, turn, carriers)
 

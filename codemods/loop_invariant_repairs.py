@@ -20,7 +20,7 @@ from .rewrite.builders import insert_after, replace_node
 from .rewrite.detaching import detach_expression, shape_of, torch_name
 from .rewrite.detaching import detached as detached_code
 from .rewrite.discarding import assigned
-from .rewrite.edits import EditRefused
+from .rewrite.edits import EditRefused, TextEdit
 from .rewrite.sinking import DRAWING_CALLS, LoopStatement, called_names, check_repeatable, sinking
 
 if TYPE_CHECKING:
@@ -95,8 +95,8 @@ def _in_body(source: Source, loop: LoopStatement, statement: ast.stmt | None) ->
     """The statement of the loop's own block that is or holds ``statement``."""
     node: ast.AST | None = statement
     while node is not None:
-        if any(member is node for member in loop.body):
-            return node  # type: ignore[return-value]
+        if isinstance(node, ast.stmt) and any(member is node for member in loop.body):
+            return node
         node = source.parent(node)
     return None
 
@@ -384,5 +384,5 @@ def _detach_uses(context: Context, invariant: Invariant, node: Node) -> Edits | 
     return combined(parts) if parts else None
 
 
-def _edits(source: Source, edits: object) -> Edits | None:
-    return {source.filename: edits} if edits else None  # type: ignore[dict-item]
+def _edits(source: Source, edits: tuple[TextEdit, ...] | None) -> Edits | None:
+    return {source.filename: edits} if edits else None

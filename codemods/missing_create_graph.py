@@ -54,7 +54,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from .analysis.tape import Flat, Traversal
+from .analysis.tape import Edge, Flat, Traversal
 from .draft import Context, Draft, Rule
 from .finding import Role, Safety, Severity
 from .retain_for_create import Use, differentiated_again, draft_for
@@ -120,9 +120,9 @@ def _first_order(context: Context) -> Iterator[Draft]:
                 yield draft
 
 
-def _is_update(edges: tuple[object, ...], gradient: Traversal) -> bool:
+def _is_update(edges: tuple[Edge, ...], gradient: Traversal) -> bool:
     """Whether a parameter that the gradient was taken for is moved by it."""
-    moved = {edge.node for edge in edges}  # type: ignore[attr-defined]
+    moved = {edge.node for edge in edges}
     return bool(gradient.inputs and moved & set(gradient.inputs))
 
 

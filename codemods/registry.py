@@ -48,7 +48,7 @@ MODULES: tuple[ModuleType, ...] = (
     inplace_on_graph,
     needless_retain_graph,
 )
-CODEMODS: tuple[Codemod, ...] = MODULES  # type: ignore[assignment]
+CODEMODS: tuple[Codemod, ...] = MODULES
 
 
 class UnknownRule(ValueError):  # noqa: N818

@@ -76,7 +76,7 @@ The generator's own step, which needs the path through the discriminator; an act
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from .analysis.facts import Facts, edges_reach, frames_of
@@ -251,16 +251,14 @@ def _draft(
                 Plan(
                     Safety.SAFE,
                     "Detach what comes from the network that is not stepped",
-                    lambda choose=choose, call=call: combined(
-                        _cut(context, edge, below, choose, call) for edge in edges
-                    ),
+                    partial(_cuts, context, edges, below, choose, call),
                     allowance,
                 )
             )
     return draft
 
 
-def _lost_places(below: set[Node]):  # type: ignore[no-untyped-def]
+def _lost_places(below: set[Node]) -> Callable[[Node], bool]:
     places = {(node.where.node, node.operation) for node in below}
     inputs = {(n.where.node, n.operation) for n in edges_reach(tuple(Edge(node.path, node) for node in below))}
     return lambda node: (node.where.node, node.operation) in places or (node.where.node, node.operation) in inputs
@@ -268,6 +266,8 @@ def _lost_places(below: set[Node]):  # type: ignore[no-untyped-def]
 
 Site = tuple[ast.expr, Value, Frame, bool]
 """An expression, its value, the frame it stands in, and whether it is where a variable got that value."""
+Choose = Callable[[tuple[Node, Node], list[Site]], Site | None]
+"""Which of the sites of an edge is cut."""
 
 
 def _sites(context: Context, edge: tuple[Node, Node], below: set[Node]) -> list[Site]:
@@ -329,7 +329,13 @@ def _at_module(edge: tuple[Node, Node], sites: list[Site]) -> Site | None:
     return chosen or _outermost(edge, sites)
 
 
-def _cut(context: Context, edge: tuple[Node, Node], below: set[Node], choose, call: str) -> Edits | None:  # type: ignore[no-untyped-def]
+def _cuts(
+    context: Context, edges: Iterable[tuple[Node, Node]], below: set[Node], choose: Choose, call: str
+) -> Edits | None:
+    return combined(_cut(context, edge, below, choose, call) for edge in edges)
+
+
+def _cut(context: Context, edge: tuple[Node, Node], below: set[Node], choose: Choose, call: str) -> Edits | None:
     site = choose(edge, _sites(context, edge, below))
     if site is None:
         return None

@@ -16,6 +16,7 @@ from .values import (
     ClassValue,
     DictCell,
     External,
+    Frame,
     FunctionValue,
     Instance,
     ListCell,
@@ -35,6 +36,13 @@ from .values import (
 MOST_UNROLLED: Final = 4
 """Collections of known length up to this are iterated element by element; longer ones by their first two."""
 Items = list[tuple[Guard, Value]]
+CONVERSIONS: Final[dict[str, Callable[[float], float]]] = {
+    "float": float,
+    "int": int,
+    "round": round,
+    "abs": abs,
+    "bool": bool,
+}
 
 
 class Builtins(Methods):
@@ -130,6 +138,11 @@ class Builtins(Methods):
         later = Symbol(("later", self.fresh(value.key)), above=above)
         return [(ALWAYS, first), (ALWAYS, later)], False
 
+    def store_attribute(
+        self, receiver: Value, name: str, value: Value, site: ast.AST, source: ast.expr | None = None
+    ) -> None:
+        raise NotImplementedError
+
     # -- dispatch --------------------------------------------------------------------------------------------------
 
     def call_builtin(self, name: str, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
@@ -147,7 +160,7 @@ class Builtins(Methods):
         given = self.resolve(arguments[0].value)
         if isinstance(given, (int, float, bool)) and not isinstance(given, str):
             try:
-                return {"float": float, "int": int, "round": round, "abs": abs, "bool": bool}[name](given)
+                return CONVERSIONS[name](given)
             except (OverflowError, ValueError):
                 return Symbol(self.fresh(name))
         if type(given) is Tensor and name == "abs":
@@ -313,7 +326,7 @@ def _list_of(kind: str) -> Handler:
         items, exact = machine.elements(given, call)
         if kind == "tuple" and exact and all(not guard.facts for guard, _ in items):
             return TupleValue(tuple(value for _, value in items))
-        return ListCell(tuple(items), more=not exact, kind=kind)  # type: ignore[arg-type]
+        return ListCell(tuple(items), more=not exact, kind=kind)
 
     return run
 
@@ -485,11 +498,11 @@ def _next(machine: Builtins, arguments: Arguments, keywords: Keywords, call: ast
 
 def _super(machine: Builtins, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
     function = machine.frame.function
-    frame = machine.frame
+    frame: Frame | None = machine.frame
     while frame is not None and (function is None or function.owner is None):
-        frame = frame.closure  # type: ignore[assignment]
+        frame = frame.closure
         function = frame.function if frame is not None else None
-    if function is None or function.owner is None or isinstance(function.node, ast.Lambda):
+    if frame is None or function is None or function.owner is None or isinstance(function.node, ast.Lambda):
         return Symbol(machine.fresh("super"))
     parameters = [*function.node.args.posonlyargs, *function.node.args.args]
     receiver = frame.slots.get(parameters[0].arg) if parameters else None
@@ -526,7 +539,7 @@ def _type(machine: Builtins, arguments: Arguments, keywords: Keywords, call: ast
 def _any_all(name: str) -> Handler:
     def run(machine: Library, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
         items, exact = machine.elements(arguments[0].value, call) if arguments else ([], True)
-        values = [machine.resolve(value) for _, value in items]  # type: ignore[misc]
+        values = [machine.resolve(value) for _, value in items]
         if exact and all(isinstance(v, bool) for v in values):
             return any(values) if name == "any" else all(values)
         return Symbol(machine.fresh(name))

@@ -95,7 +95,10 @@ class Drivers(Services):
                 continue
             routine = self.routine_of(cls)
             if routine is not None and self.has_hooks(cls, routine):
-                yield name, lambda cls=cls, routine=routine: self.drive(self.new_instance(cls), routine)  # type: ignore[misc]
+                yield name, partial(self.drive_new, cls, routine)
+
+    def drive_new(self, cls: ClassValue, routine: Routine) -> None:
+        self.drive(self.new_instance(cls), routine)
 
     def has_hooks(self, cls: ClassValue, routine: Routine) -> bool:
         called = [*routine.batch, *(name for names in routine.inherited.values() for name in names)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from .builtins import Builtins
@@ -363,9 +364,11 @@ class Expressions(Builtins):
         if plain(one) and plain(other):
             return self.constant_operation(operator, one, other)
         if type(one) is GradientOf:
-            one, left = one.gradient, Operand(left.expression, one.gradient)
+            left = Operand(left.expression, one.gradient)
+            one = left.value
         if type(other) is GradientOf:
-            other, right = other.gradient, Operand(right.expression, other.gradient)
+            right = Operand(right.expression, other.gradient)
+            other = right.value
         if self.tensor_like(one) or self.tensor_like(other):
             name = torch_operations.BINARY_OPERATORS.get(type(operator).__name__, "add")
             if name in torch_operations.WITHOUT_GRAPH:
@@ -627,10 +630,13 @@ class Expressions(Builtins):
             held = value
             value = self.fork(
                 [(goes_on, following), (stays, None)],
-                lambda chosen, held=held: held if chosen is None else self.resolve(self.evaluate(chosen)),
+                partial(self.continued, held),
             )
             value = self.resolve(value)
         return value
+
+    def continued(self, held: Value, following: ast.expr | None) -> Value:
+        return held if following is None else self.resolve(self.evaluate(following))
 
     def either(self, value: Value, other: Value, conjunction: bool) -> Value:
         word = "and" if conjunction else "or"

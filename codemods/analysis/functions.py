@@ -155,11 +155,12 @@ class Functions(Modules):
     def too_deep(self, function: FunctionValue) -> bool:
         if self.frame.depth >= DEEPEST_CALL:
             return True
-        same, frame = 0, self.frame
+        same = 0
+        frame: Frame | None = self.frame
         while frame is not None:
             if frame.function is not None and frame.function.node is function.node:
                 same += 1
-            frame = frame.caller  # type: ignore[assignment]
+            frame = frame.caller
         return same >= MOST_RECURSION
 
     def run_body(self, frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Value:
@@ -225,7 +226,7 @@ class Functions(Modules):
                 for position, name in enumerate(names[index:]):
                     if items and name not in slots:
                         slots[name] = items[min(position, len(items) - 1)][1]
-                rest += items[max(0, len(names) - index) :]  # type: ignore[arg-type]
+                rest += items[max(0, len(names) - index) :]
                 continue
             if unknown_rest:
                 continue

@@ -470,6 +470,18 @@ class Library(Functions):
     def call_builtin(self, name: str, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
         raise NotImplementedError
 
+    def flag(self, operand: Operand | None, default: bool | None) -> bool | None:
+        raise NotImplementedError
+
+    def input_nodes(self, value: Value) -> tuple[Node, ...] | None:
+        raise NotImplementedError
+
+    def backward(self, call: ast.Call, root: Operand, named: Keywords, gradient: str, framework: bool = False) -> None:
+        raise NotImplementedError
+
+    def instance_test(self, given: Value, test: Callable[[Value], bool | None], what: str) -> Value:
+        raise NotImplementedError
+
 
 def _of_library(key: Hashable) -> bool:
     """Whether a symbol is, or belongs to, an object of a library that holds no parameters."""
@@ -610,7 +622,7 @@ def _chain(machine: Library, arguments: Arguments, keywords: Keywords, call: ast
     exact = True
     for argument in arguments:
         found, whole = machine.elements(argument.value, call)
-        items += found  # type: ignore[arg-type]
+        items += found
         exact = exact and whole
     return Sequence(tuple(items), exact)
 

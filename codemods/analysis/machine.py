@@ -291,9 +291,7 @@ class Machine:
         if all(type(value) is tuple for value in values):
             return _merge_items(pairs)
         if any(value is MISSING for value in values):
-            pairs = [
-                (g, Symbol(("unbound", id(v)) if v is MISSING else v.key) if v is MISSING else v) for g, v in pairs
-            ]
+            pairs = [(g, Symbol(("unbound", id(v))) if v is MISSING else v) for g, v in pairs]
         if any(_holds_node(value) for value in values) and all(value is None or _holds_node(value) for value in values):
             return _merge_nodes(pairs)
         return self.phi(pairs)
@@ -306,7 +304,7 @@ def same_value(one: Value, other: Value) -> bool:
     if type(one) is not type(other):
         return False
     if isinstance(one, (int, float, str, bytes)):
-        return one == other
+        return bool(one == other)
     if type(one) is Symbol:
         return bool(one.key == other.key and one.node is other.node)
     return False

@@ -675,10 +675,10 @@ class Methods(Library):
     def call_tuple(self, receiver: Value, name: str, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
         cls = receiver.cls if type(receiver) is TupleValue else None
         if name == "_replace" and cls is not None:
-            fields = getattr(cls, "fields", None) or getattr(cls, "namedtuple_fields", ())
+            fields = cls.namedtuple_fields if isinstance(cls, ClassValue) else cls.fields
             values = [keywords[f].value if f in keywords else v for f, v in zip(fields, receiver.items, strict=False)]
             return TupleValue(tuple(values), cls)
-        if cls is not None and hasattr(cls, "slots"):
+        if isinstance(cls, ClassValue):
             found = self.find_in_class(cls, name)
             if type(found) is FunctionValue:
                 return self.call_function(found, [Operand(None, receiver), *arguments], keywords, call)

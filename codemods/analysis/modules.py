@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from collections.abc import Sequence as Seq
 from typing import Final
 
-from .guards import ALWAYS
+from .guards import ALWAYS, Guard
 from .knowledge.torch_modules import MODULES, ModuleKind
 from .recording import Recorder
 from .tape import Node, Operand
@@ -49,7 +49,7 @@ class Modules(Recorder):
             else:
                 module.slots["children"] = ListCell(tuple((ALWAYS, o.value) for o in arguments))
         elif name in {"ModuleList", "ParameterList"}:
-            items, exact = self.elements(arguments[0].value, site) if arguments else ((), True)
+            items, exact = self.elements(arguments[0].value, site) if arguments else ([], True)
             module.slots["children"] = ListCell(tuple(items), more=not exact)
         elif name in {"ModuleDict", "ParameterDict"}:
             given = self.resolve(arguments[0].value) if arguments else None
@@ -77,7 +77,7 @@ class Modules(Recorder):
             )
             module.slots[parameter] = tensor
 
-    def elements(self, value: Value, site: ast.AST) -> tuple[list[tuple[object, Value]], bool]:
+    def elements(self, value: Value, site: ast.AST) -> tuple[list[tuple[Guard, Value]], bool]:
         raise NotImplementedError
 
     # -- parameters ------------------------------------------------------------------------------------------------

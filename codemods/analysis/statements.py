@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from .expressions import Expressions, facts_of
@@ -123,25 +124,24 @@ class Statements(Expressions):
 
     def assign(self, target: ast.expr, value: Value, source: ast.expr | None = None) -> None:
         """``target = value``"""
-        kind = type(target)
-        if kind is ast.Name:
+        if isinstance(target, ast.Name):
             self.store_name(target.id, value, source)
-        elif kind is ast.Attribute:
+        elif isinstance(target, ast.Attribute):
             receiver = self.evaluate(target.value)
             if target.attr == "data":
                 self.store_data(receiver, value, target)
             else:
                 self.store_attribute(receiver, target.attr, value, target, source)
-        elif kind is ast.Subscript:
+        elif isinstance(target, ast.Subscript):
             container = self.evaluate(target.value)
             index = None if isinstance(target.slice, ast.Slice) else self.resolve(self.evaluate(target.slice))
             if isinstance(target.slice, ast.Slice):
                 index = Symbol(self.fresh("slice"))
             self.store_item(container, index, value, target, source)
-        elif kind in (ast.Tuple, ast.List):
+        elif isinstance(target, (ast.Tuple, ast.List)):
             elements = source.elts if isinstance(source, (ast.Tuple, ast.List)) else None
             self.unpack(target.elts, value, target, elements)
-        elif kind is ast.Starred:
+        elif isinstance(target, ast.Starred):
             self.assign(target.value, value)
 
     def store_data(self, receiver: Value, value: Value, target: ast.AST) -> None:
@@ -351,11 +351,11 @@ class Statements(Expressions):
             if test is False:
                 continue
             if test is True:
-                arms.append((rest, lambda case=case: self.run_case(case, subject)))
+                arms.append((rest, partial(self.run_case, case, subject)))
                 certain = True
                 break
             true, false = facts_of(("case", key_of(subject), ast.dump(case.pattern)))
-            arms.append((rest.meet(true) or rest, lambda case=case: self.run_case(case, subject)))
+            arms.append((rest.meet(true) or rest, partial(self.run_case, case, subject)))
             rest = rest.meet(false) or rest
         if not certain:
             arms.append((rest, lambda: True))
@@ -392,7 +392,7 @@ class Statements(Expressions):
         for position, handler in enumerate(statement.handlers):
             if _imports_only(statement.body) and not _imports_only(handler.body):
                 continue
-            arms.append((Guard({name: position}), lambda handler=handler: self.handle(handler)))
+            arms.append((Guard({name: position}), partial(self.handle, handler)))
         falls = self.branches(arms) if len(arms) > 1 else arms[0][1]()
         if statement.finalbody:
             return self.block(statement.finalbody) and falls

@@ -15,7 +15,7 @@ from .guards import Guard
 from .heap import Slots
 
 if TYPE_CHECKING:
-    from .tape import Cut, Node
+    from .tape import Cut, Node, Operand
 
 Value = Any
 """A Python constant or an instance of a class of this module."""
@@ -211,7 +211,7 @@ class Frame:
         self.caller = caller
         self.call = call
         self.depth: int = caller.depth + 1 if caller else 0
-        self.arguments: list[tuple[ast.expr | None, Value]] = []
+        self.arguments: list[Operand] = []
         self.statement: ast.stmt | None = None
         self.caller_statement: ast.stmt | None = caller.statement if caller else None
         self.caller_loops: Any = ()

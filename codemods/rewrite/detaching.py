@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..analysis.machine import Machine
 from ..analysis.source import Source
@@ -29,11 +29,22 @@ NOTHING: Final = "nothing"
 UNKNOWN: Final = "unknown"
 
 
-def shape_of(value: Value, depth: int = 0) -> str | tuple[str, object]:
-    """What ``value`` looks like: one of the words above, or a container with the shape of its elements.
+class Container(NamedTuple):
+    """A container and what its elements look like."""
 
-    Containers are ``("tuple", shape)``, ``("list", shape)``, ``("dict", shape)`` and ``("namedtuple", (name, shape))``.
-    """
+    kind: str
+    """``tuple``, ``namedtuple``, ``dict``, ``optional`` (None or the elements' shape itself), or a list's kind."""
+    inner: Shape
+    name: str = ""
+    """The class of a namedtuple."""
+
+
+Shape = str | Container
+"""One of the words above, or a container."""
+
+
+def shape_of(value: Value, depth: int = 0) -> Shape:
+    """What ``value`` looks like."""
     kind = type(value)
     if kind is Tensor or kind is Parameters:
         return TENSOR
@@ -52,16 +63,16 @@ def shape_of(value: Value, depth: int = 0) -> str | tuple[str, object]:
     if kind is TupleValue:
         inner = _joined([shape_of(v, depth + 1) for v in value.items])
         if value.cls is not None:
-            return ("namedtuple", (_class_name(value.cls), inner))
-        return ("tuple", inner)
+            return Container("namedtuple", inner, _class_name(value.cls))
+        return Container("tuple", inner)
     if kind is ListCell:
-        return (value.kind, _joined([shape_of(v, depth + 1) for _, v in value.slots["items"]]))
+        return Container(value.kind, _joined([shape_of(v, depth + 1) for _, v in value.slots["items"]]))
     if kind is DictCell:
-        return ("dict", _joined([shape_of(v, depth + 1) for v in value.slots.values()]))
+        return Container("dict", _joined([shape_of(v, depth + 1) for v in value.slots.values()]))
     return UNKNOWN
 
 
-def _joined(shapes: list[str | tuple[str, object]]) -> str | tuple[str, object]:
+def _joined(shapes: list[Shape]) -> Shape:
     if not shapes:
         return NOTHING
     first = shapes[0]
@@ -75,7 +86,7 @@ def _joined(shapes: list[str | tuple[str, object]]) -> str | tuple[str, object]:
             return MIXED
     containers = [shape for shape in shapes if not isinstance(shape, str)]
     if containers and plain <= {NONE_OR_TENSOR} and all(c == containers[0] for c in containers):
-        return ("optional", containers[0])
+        return Container("optional", containers[0])
     return UNKNOWN
 
 
@@ -83,7 +94,7 @@ def _class_name(cls: ClassValue | NamedTupleClass) -> str:
     return cls.name
 
 
-def detached(text: str, shape: str | tuple[str, object], torch: str | None, name: str = "h") -> str | None:
+def detached(text: str, shape: Shape, torch: str | None, name: str = "h") -> str | None:
     """``text``, an expression of that shape, cut from its graph; None where that cannot be written safely.
 
     ``torch`` is the name under which torch is imported, needed where tensors and other values are mixed.
@@ -96,19 +107,18 @@ def detached(text: str, shape: str | tuple[str, object], torch: str | None, name
         return f"{text}.detach() if {torch}.is_tensor({text}) else {text}" if torch else None
     if isinstance(shape, str):
         return None
-    kind, inner = shape
+    kind, inner, cls = shape
     if kind == "optional":
-        filled = detached(text, inner, torch, name)  # type: ignore[arg-type]
+        filled = detached(text, inner, torch, name)
         return f"None if {text} is None else {filled}" if filled else None
     if kind == "namedtuple":
-        cls, fields = inner  # type: ignore[misc]
-        element = detached(name, fields, torch, name + name[-1])
+        element = detached(name, inner, torch, name + name[-1])
         return f"{cls}(*({element} for {name} in {text}))" if element else None
     if kind == "dict":
-        element = detached("value", inner, torch, name)  # type: ignore[arg-type]
+        element = detached("value", inner, torch, name)
         return f"{{key: {element} for key, value in {text}.items()}}" if element else None
     following = {"h": "part", "part": "piece"}.get(name, name + "_part")
-    element = detached(name, inner, torch, following)  # type: ignore[arg-type]
+    element = detached(name, inner, torch, following)
     if element is None:
         return None
     if kind == "tuple":
@@ -147,7 +157,7 @@ def detach_expression(
         return None
     text = source.segment(expression)
     if not isinstance(expression, (ast.Name, ast.Attribute)):
-        if isinstance(shape, str) or shape[0] == "optional":
+        if isinstance(shape, str) or shape.kind == "optional":
             return None
         if not isinstance(expression, (ast.Call, ast.Subscript)):
             text = f"({text})"

@@ -42,7 +42,7 @@ def portray(run: Run, locate: Locate) -> Portrait:
                     reached[locate(_file(node), node.where.node), node.operation, turns] = node
             portrait.traversals.append((event, reached))
         elif kind is Step:
-            applied = {
+            applied: dict[tuple[object, ...], tuple[Node, list[Traversal]]] = {
                 ("leaf", names.get(leaf)): (leaf, [t for _, t in gradients])
                 for leaf, gradients in event.applied.items()
             }
