@@ -12,11 +12,13 @@ from typing import Protocol
 from . import (
     accumulated_loss,
     carried_hidden_state,
+    detached_derivative,
     discarded_detach,
     inplace_on_graph,
     loop_invariant_graph,
     missing_create_graph,
     missing_retain_graph,
+    missing_zero_grad,
     needless_retain_graph,
     redundant_retain_graph,
     retain_for_create,
@@ -42,10 +44,12 @@ MODULES: tuple[ModuleType, ...] = (
     discarded_detach,
     retain_for_create,
     missing_create_graph,
+    detached_derivative,
     redundant_retain_graph,
     step_between_backwards,
     missing_retain_graph,
     inplace_on_graph,
+    missing_zero_grad,
     needless_retain_graph,
 )
 CODEMODS: tuple[Codemod, ...] = MODULES

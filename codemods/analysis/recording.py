@@ -86,7 +86,7 @@ class Recorder(Machine):
         if not edges or not guards:
             if edges:
                 cuts.add(Cut("no_grad", self.where(site), tuple(edges), None))
-            result.cuts = frozenset(list(cuts)[:MOST_CUTS])
+            result.cuts = _few(cuts)
             return result
         unique = tuple(dict.fromkeys(edges))
         if guards[0] is not ALWAYS:
@@ -98,7 +98,7 @@ class Recorder(Machine):
             own = () if operation in PIECEWISE_LINEAR else (Edge(ALWAYS, node),)
             node.saved += (Saved(result.storage, result.storage.slots["version"], own),)
         if cuts and operation in ADDITIVE:
-            node.terms = frozenset(list(cuts)[:MOST_CUTS])
+            node.terms = _few(cuts)
         result.slots["node"] = node
         return result
 
@@ -181,6 +181,7 @@ class Recorder(Machine):
         if requires is False:
             return
         leaf = self.make_leaf(self.fresh("leaf"), "leaf", site, tensor.storage)
+        leaf.slots["cuts"] = tensor.cuts
         if requires is not True:
             leaf.slots["requires_grad"] = requires
         self.write(tensor.slots, "node", leaf)
@@ -425,6 +426,24 @@ def _with_gradient(step: Step, storage: Storage, path: Guard) -> Guard | None:
                 if both is not None:
                     return both
     return None
+
+
+def _few(cuts: set[Cut]) -> frozenset[Cut]:
+    """At most so many of ``cuts``, of each place one before any place has two; always the same ones."""
+    if len(cuts) <= MOST_CUTS:
+        return frozenset(cuts)
+    places: dict[tuple[int, int, str], int] = {}
+    ranked: list[tuple[int, tuple[int, int, str], int, Cut]] = []
+    for number, cut in enumerate(sorted(cuts, key=_place_of)):
+        place = _place_of(cut)
+        places[place] = places.get(place, 0) + 1
+        ranked.append((places[place], place, number, cut))
+    return frozenset(cut for *_, cut in sorted(ranked, key=lambda entry: entry[:3])[:MOST_CUTS])
+
+
+def _place_of(cut: Cut) -> tuple[int, int, str]:
+    node = cut.where.node
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0), cut.kind
 
 
 def owns(parameters: Parameters, leaf: Node) -> bool:
