@@ -116,16 +116,16 @@ def find(context: Context) -> Iterator[Draft]:
         for term in _terms(context, traversal):
             if term.cut.where.node not in seen:
                 seen.add(term.cut.where.node)
-                yield _draft(context, term, traversal.where, error=False)
+                yield _draft(context, term, traversal.where, "it adds a constant, which no parameter feels")
     for flat in facts.flats:
         flat_term = _flat_term(context, flat)
         if flat_term is not None and flat_term.cut.where.node not in seen:
             seen.add(flat_term.cut.where.node)
-            yield _draft(context, flat_term, flat.where, error=True)
+            yield _draft(context, flat_term, flat.where, "differentiating it raises")
     for output, where in _cut_outputs(context):
         if output.cut.where.node not in seen:
             seen.add(output.cut.where.node)
-            yield _draft(context, output, where, error=True)
+            yield _draft(context, output, where, "the derivative does not get through to its input")
 
 
 # -- terms of a loss -----------------------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ def _cut_outputs(context: Context) -> Iterator[tuple[Term, Where]]:
 # -- the finding ---------------------------------------------------------------------------------------------------
 
 
-def _draft(context: Context, term: Term, needs: Where, error: bool) -> Draft:
+def _draft(context: Context, term: Term, needs: Where, consequence: str) -> Draft:
     cut = term.cut
     what = {"detach": "`.detach()`", "data": "`.data`", "item": "a number", "no_grad": "`no_grad`"}[cut.kind]
     if term.derivative is not None:
@@ -272,12 +272,9 @@ def _draft(context: Context, term: Term, needs: Where, error: bool) -> Draft:
         origin = term.derivative.where
         label = "the gradient is taken here, with `create_graph=True`"
     else:
-        message = f"{what} cuts what is differentiated from what it was computed from"
-        if not error:
-            message = f"{what} cuts this term of the loss from the parameters that it should train"
+        message = f"{what} cuts this from what it should be differentiated by"
         origin = term.edges[0].node.where
         label = "recorded here, from what it should be differentiated by"
-    consequence = "differentiating it raises" if error else "it adds a constant, which no parameter feels"
     draft = Draft(
         RULE,
         f"{message}: {consequence}",
