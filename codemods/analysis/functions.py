@@ -6,10 +6,11 @@ import ast
 from collections.abc import Callable, Hashable
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from .guards import ALWAYS, Guard
 from .heap import MISSING, Delta
+from .machine import TooComplex
 from .modules import Modules
 from .tape import Node, Operand
 from .values import (
@@ -33,6 +34,11 @@ from .values import (
     Value,
 )
 
+if TYPE_CHECKING:
+    from .project import Project
+
+CALL_BUDGET: Final = 8_000
+"""Tape steps for one call of a function from which no traversal is reached."""
 DEEPEST_CALL: Final = 24
 MOST_RECURSION: Final = 2
 
@@ -50,6 +56,11 @@ class FunctionTarget:
 
 class Functions(Modules):
     """The machine with calls of project code."""
+
+    def __init__(self, project: Project, budget: int) -> None:
+        super().__init__(project, budget)
+        self.unfinished: set[ast.AST] = set()
+        """Functions that took more than their budget."""
 
     function_target: FunctionTarget | None = None
     loop_target: Any = None
@@ -142,12 +153,57 @@ class Functions(Modules):
         if function.records is not None:
             self.recording = function.records
         try:
-            result = self.run_body(frame, function.node)
+            if self.is_central(function):
+                result = self.run_body(frame, function.node)
+            else:
+                result = self.run_within(CALL_BUDGET, frame, function, arguments, keywords, call)
         finally:
             self.recording = recording
         if function.wrapped:
             return self.unknown_call(Symbol(self.fresh("decorated")), [Operand(None, result)], {}, call)
         return result
+
+    def run_within(
+        self,
+        steps: int,
+        frame: Frame,
+        function: FunctionValue,
+        arguments: Seq[Operand],
+        keywords: dict[str, Operand],
+        call: ast.AST,
+    ) -> Value:
+        """Run a function that is not what the file is about, for at most ``steps``; where that is not enough, its call
+        is one of which nothing is known."""
+        if function.node in self.unfinished:
+            return self.unfinished_call(function, arguments, keywords, call)
+        floor, mark, events = self.floor, self.heap.mark(), len(self.tape.events)
+        state = (self.path, self.loops, self.nesting)
+        self.floor = max(floor, self.budget - steps)
+        own = self.floor > floor
+        try:
+            return self.run_body(frame, function.node)
+        except TooComplex:
+            if not own:
+                raise
+            self.heap.undo(mark)
+            del self.tape.events[events:]
+            self.path, self.loops, self.nesting = state
+            self.floor = floor
+            self.unfinished.add(function.node)
+            return self.unfinished_call(function, arguments, keywords, call)
+        finally:
+            self.floor = floor
+
+    def unfinished_call(
+        self, function: FunctionValue, arguments: Seq[Operand], keywords: dict[str, Operand], call: ast.AST
+    ) -> Value:
+        if function.name == "__init__" and arguments and type(arguments[0].value) is Instance:
+            arguments[0].value.slots["unfinished"] = True
+        return self.unknown_call(Symbol(("function", id(function.node))), arguments, keywords, call)
+
+    def is_central(self, function: FunctionValue) -> bool:
+        """Whether traversals are made in ``function`` or below it: it may take the whole budget."""
+        return True
 
     def entered(self, function: FunctionValue) -> None:
         """Called whenever a function is run."""

@@ -27,7 +27,7 @@ from .values import (
     Value,
 )
 
-BUDGET: Final = 120_000
+BUDGET: Final = 80_000
 """Tape steps (expressions, statements, recorded operations) for one entry point."""
 DEFINITION_BUDGET: Final = 5_000
 """Tape steps for making one definition of an imported module."""
@@ -62,11 +62,19 @@ class Interpreter(Drivers):
         self.modules: dict[str, ModuleValue] = {}
         self.executed: set[ast.AST] = set()
         self.calling_back: list[ast.AST] = []
+        self.central: dict[ast.AST, bool] = {}
+        self.reaching: frozenset[str] = frozenset()
 
     # -- hooks of the layers below ---------------------------------------------------------------------------------
 
     def entered(self, function: FunctionValue) -> None:
         self.executed.add(function.node)
+
+    def is_central(self, function: FunctionValue) -> bool:
+        known = self.central.get(function.node)
+        if known is None:
+            known = self.central[function.node] = function.name in self.reaching or mentions(function.node)[1]
+        return known
 
     def finished(self, frame: Frame) -> None:
         super().finished(frame)
@@ -156,6 +164,7 @@ class Interpreter(Drivers):
         frame.slots["__name__"] = "__main__"
         self.frame = frame
         worth = Worth(tree)
+        self.reaching = worth.reaching
         if not self.guarded(analysis, "the top level", lambda: self.block(tree.body)):
             self.restore(frame)
         analysis.runs.append(Run("the top level", self.tape, frozenset(self.executed)))
@@ -267,6 +276,7 @@ class Worth:
             for name, mentioned in names.items():
                 if mentioned & reaching:
                     reaching = reaching | {name}
+        self.reaching = frozenset(reaching)
         self._mentioned = {m for name, others in names.items() for m in others if m != name}
         self.candidates = sorted(
             ((n, node, o) for n, node, o in functions if n in reaching and not n.startswith("__")),

@@ -30,6 +30,10 @@ from .values import (
 if TYPE_CHECKING:
     from .project import Project
 
+MOST_COMPARED: Final = 24
+"""So many alternatives are merged without looking which of them are the same."""
+LONGEST_LIST: Final = 64
+"""A list that grows on many paths keeps this many elements: its first and its last."""
 MOST_ALTERNATIVES: Final = 8
 """Beyond so many different values of one variable the paths are merged."""
 DEEPEST_CONTAINER: Final = 5
@@ -56,6 +60,8 @@ class Machine:
         self.frame: Frame
         self.recording: Value = True
         self.budget = budget
+        self.floor = 0
+        """Where the budget of the present call ends."""
         self.serial = 0
         self.symbol_slots: dict[Hashable, Slots] = {}
         self.reads: dict[tuple[int, Hashable], dict[tuple[Turn, ...], int]] = {}
@@ -75,7 +81,7 @@ class Machine:
 
     def spend(self, steps: int = 1) -> None:
         self.budget -= steps
-        if self.budget < 0:
+        if self.budget < self.floor:
             raise TooComplex
 
     def write(self, slots: Slots, key: Hashable, value: Value) -> None:
@@ -139,6 +145,8 @@ class Machine:
         first = flat[0][1]
         if all(same_value(first, value) for _, value in flat[1:]):
             return first
+        if len(flat) > MOST_COMPARED:
+            return self.blur(flat)
         grouped = _grouped(flat)
         if len(grouped) == 1:
             return grouped[0][1]
@@ -374,6 +382,8 @@ def _merge_items(pairs: list[tuple[Guard, tuple[Any, ...]]]) -> tuple[Any, ...]:
                     merged.append((both, entry[1]))
             elif entry not in merged:
                 merged.append(entry)
+    if len(merged) > LONGEST_LIST:
+        merged = merged[: LONGEST_LIST // 2] + merged[-LONGEST_LIST // 2 :]
     return tuple(merged)
 
 

@@ -108,7 +108,7 @@ class Modules(Recorder):
             whole = True
             for part, child in self.registered(value):
                 whole = self.collect(child, site, leaves, seen, f"{name}.{part}" if name else part) and whole
-            if kind is Instance and self.has_unknown_base(value.cls):
+            if kind is Instance and ("unfinished" in value.slots or self.has_unknown_base(value.cls)):
                 leaves.setdefault(self.make_leaf(("params", value.key), "parameters", site), name)
                 whole = False
             return whole

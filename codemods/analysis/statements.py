@@ -76,7 +76,7 @@ class Statements(Expressions):
         frame = self.frame
         for statement in statements:
             self.budget -= 1
-            if self.budget < 0:
+            if self.budget < self.floor:
                 self.spend(0)
             frame.statement = statement
             handler = STATEMENTS.get(type(statement))
