@@ -54,7 +54,7 @@ class RuleCommand(CodemodCommand):
             return tree
         return libcst.parse_module(mended.source, tree.config_for_parsing)
 
-    def _mended(self, code: str, project: Project) -> Mended:
+    def _mended(self, code: str, project: Project) -> Mended[str]:
         filename = self.context.filename or "<string>"
         return mend(code, filename, unsafe=self._unsafe, select=frozenset({self.CODE}), project=project)
 

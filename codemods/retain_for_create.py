@@ -64,14 +64,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import partial
+from typing import Final
 
 from .analysis.guards import ALWAYS
 from .analysis.tape import Cut, Edge, Flat, Traversal, Where, reach
-from .draft import Allowance, Context, Draft, Edits, Plan, Rule
+from .draft import Allowance, Context, Draft, Edits, Plan, Rule, combined
 from .finding import Role, Safety, Severity
 from .rewrite.builders import rename_keyword, set_keyword
 
 RULE = Rule("GM301", "retain-for-create", "`retain_graph=True` where the gradient is differentiated again")
+MOST_ORDERS: Final = 5
+"""How many derivatives of derivatives get their graph in one repair."""
 
 
 def find(context: Context) -> Iterator[Draft]:
@@ -154,22 +158,49 @@ def draft_for(context: Context, use: Use, rule: Rule) -> Draft:
         explains=False,
     )
 
-    def build() -> Edits | None:
-        source = context.source_of(filename)
-        if source is None:
-            return None
-        named = {keyword.arg for keyword in call.keywords}
-        if None in named:
-            return None
-        retain = next((k for k in call.keywords if k.arg == "retain_graph"), None)
-        if retain is not None and "create_graph" not in named:
-            if isinstance(retain.value, ast.Constant):
-                return {filename: rename_keyword(source, call, "retain_graph", "create_graph", "True")}
-            return {filename: set_keyword(source, call, "create_graph", "True")}
-        return {filename: set_keyword(source, call, "create_graph", "True")}
-
-    draft.plans = [Plan(Safety.SAFE, "Take the gradient with `create_graph=True`", build, Allowance(gained=True))]
+    draft.plans = [
+        Plan(
+            Safety.SAFE,
+            f"Take the {'gradients' if len(chain) > 1 else 'gradient'} with `create_graph=True`",
+            partial(_created, context, chain),
+            Allowance(gained=True),
+        )
+        for chain in _chains(context, gradient)
+    ]
     return draft
+
+
+def _chains(context: Context, gradient: Traversal) -> Iterator[tuple[Traversal, ...]]:
+    """``gradient``, then with it more and more of its derivatives that are taken without a graph as well.
+
+    Which of them are differentiated again shows only once it has a graph.
+    """
+    chain: tuple[Traversal, ...] = (gradient,)
+    yield chain
+    taken = {traversal.call: traversal for traversal in context.facts.traversals}
+    later = [flat for flat in context.facts.flats if flat.index > gradient.index]
+    second = [f for f in later if any(c.gradient is not None and c.gradient.call is gradient.call for c in f.cuts)]
+    for flat in (*second, *(f for f in later if not f.cuts)):
+        further = taken[flat.call]
+        if len(chain) < MOST_ORDERS and not further.accumulates and further.create is False and further not in chain:
+            chain = (*chain, further)
+            yield chain
+
+
+def _created(context: Context, chain: tuple[Traversal, ...]) -> Edits | None:
+    """The edits that give each gradient of ``chain`` a graph."""
+    return combined(_with_graph(context, traversal) for traversal in chain)
+
+
+def _with_graph(context: Context, traversal: Traversal) -> Edits | None:
+    filename, call = context.filename(traversal.where), traversal.call
+    source = context.source_of(filename)
+    named = {keyword.arg: keyword.value for keyword in call.keywords}
+    if source is None or None in named:
+        return None
+    if "create_graph" not in named and isinstance(named.get("retain_graph"), ast.Constant):
+        return {filename: rename_keyword(source, call, "retain_graph", "create_graph", "True")}
+    return {filename: set_keyword(source, call, "create_graph", "True")}
 
 
 __all__ = ["RULE", "Edge", "Use", "differentiated_again", "draft_for", "find"]

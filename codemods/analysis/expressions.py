@@ -65,6 +65,9 @@ LONGEST_STRING: Final = 200
 class Expressions(Builtins):
     """The machine with expressions."""
 
+    modules: dict[str, ModuleValue]
+    """The project's files that were read so far, by their path."""
+
     def evaluate(self, expression: ast.expr) -> Value:
         """The value of ``expression``."""
         self.budget -= 1
@@ -102,6 +105,12 @@ class Expressions(Builtins):
 
     def demand(self, module: ModuleValue, name: str) -> None:
         """Run the statements of an imported module that bind ``name``."""
+        raise NotImplementedError
+
+    def define(self, frame: Frame, statements: list[ast.stmt]) -> None:
+        raise NotImplementedError
+
+    def store_name(self, name: str, value: Value, source: ast.expr | None = None) -> None:
         raise NotImplementedError
 
     def attribute(self, expression: ast.Attribute) -> Value:

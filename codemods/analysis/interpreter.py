@@ -59,7 +59,7 @@ class Interpreter(Drivers):
 
     def __init__(self, project: Project, budget: int = BUDGET) -> None:
         super().__init__(project, budget)
-        self.modules: dict[str, ModuleValue] = {}
+        self.modules = {}
         self.executed: set[ast.AST] = set()
         self.calling_back: list[ast.AST] = []
         self.central: dict[ast.AST, bool] = {}
@@ -352,7 +352,9 @@ def bound_names(statement: ast.stmt) -> Iterator[str]:
         yield statement.name
     elif isinstance(statement, (ast.Import, ast.ImportFrom)):
         for alias in statement.names:
-            yield alias.asname or (alias.name if isinstance(statement, ast.ImportFrom) else alias.name.partition(".")[0])
+            yield alias.asname or (
+                alias.name if isinstance(statement, ast.ImportFrom) else alias.name.partition(".")[0]
+            )
     elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         for target in targets:

@@ -15,7 +15,7 @@ from .source import Source, SourceError
 from .values import External, Imported, ModuleValue, Symbol, Value
 
 if TYPE_CHECKING:
-    from .interpreter import Interpreter
+    from .expressions import Expressions
 
 LIBRARIES: Final = frozenset(
     {
@@ -145,7 +145,7 @@ class Project:
             known = self._generators[node] = _yields(node)
         return known
 
-    def load(self, machine: Interpreter, path: str, name: str) -> ModuleValue | None:
+    def load(self, machine: Expressions, path: str, name: str) -> ModuleValue | None:
         """The module in ``path``; its definitions are made when something is asked of it."""
         module = machine.modules.get(path)
         if module is None:
@@ -156,18 +156,18 @@ class Project:
             machine.modules[path] = module
         return module
 
-    def import_module(self, machine: Interpreter, name: str, alias: str | None) -> None:
+    def import_module(self, machine: Expressions, name: str, alias: str | None) -> None:
         """``import name as alias``"""
         importer = machine.frame.module.filename
         wanted = name if alias else name.partition(".")[0]
         machine.store_name(alias or wanted, self.named(machine, wanted, importer))
 
-    def named(self, machine: Interpreter, name: str, importer: str) -> Value:
+    def named(self, machine: Expressions, name: str, importer: str) -> Value:
         path = self.find(name, importer)
         module = self.load(machine, path, name) if path and os.path.abspath(path) != os.path.abspath(importer) else None
         return module if module is not None else External(name)
 
-    def import_from(self, machine: Interpreter, statement: ast.ImportFrom) -> None:
+    def import_from(self, machine: Expressions, statement: ast.ImportFrom) -> None:
         """``from module import a, b as c, *``"""
         importer = machine.frame.module.filename
         name = statement.module or ""
@@ -188,12 +188,12 @@ class Project:
                 value = self._member(machine, None, alias.name, dotted, statement.level, importer)
             machine.store_name(alias.asname or alias.name, value)
 
-    def member(self, machine: Interpreter, module: ModuleValue, name: str) -> Value:
+    def member(self, machine: Expressions, module: ModuleValue, name: str) -> Value:
         """``name`` of a module of the project."""
         return self._member(machine, module, name, module.name, 0, module.filename)
 
     def _member(
-        self, machine: Interpreter, module: ModuleValue | None, name: str, dotted: str, level: int, importer: str
+        self, machine: Expressions, module: ModuleValue | None, name: str, dotted: str, level: int, importer: str
     ) -> Value:
         if module is not None:
             found = machine.global_name(module, name)
@@ -215,7 +215,7 @@ class Project:
                 return inner
         return External(f"{dotted}.{name}")
 
-    def _star(self, machine: Interpreter, module: ModuleValue | None, dotted: str) -> None:
+    def _star(self, machine: Expressions, module: ModuleValue | None, dotted: str) -> None:
         if module is None:
             for name in STAR_NAMES.get(dotted, ()):
                 machine.store_name(name, External(f"{dotted}.{name}"))
@@ -227,7 +227,7 @@ class Project:
             if not name.startswith("_"):
                 machine.store_name(name, Imported(module, name))
 
-    def submodule(self, machine: Interpreter, module: ModuleValue, name: str) -> ModuleValue | None:
+    def submodule(self, machine: Expressions, module: ModuleValue, name: str) -> ModuleValue | None:
         """``package.name`` where that is a file of the package."""
         if os.path.basename(module.filename) != "__init__.py":
             return None
@@ -237,7 +237,7 @@ class Project:
                 return self.load(machine, candidate, f"{module.name}.{name}")
         return None
 
-    def external_attribute(self, machine: Interpreter, receiver: External, name: str) -> Value:
+    def external_attribute(self, machine: Expressions, receiver: External, name: str) -> Value:
         dotted = f"{receiver.dotted}.{name}"
         if not receiver.dotted.startswith(("torch", "builtins", ".")):
             path = self.find(dotted, machine.frame.module.filename) if self._may_hold(receiver, machine) else None
@@ -246,7 +246,7 @@ class Project:
                 return module
         return External(canonical(dotted))
 
-    def _may_hold(self, receiver: External, machine: Interpreter) -> bool:
+    def _may_hold(self, receiver: External, machine: Expressions) -> bool:
         """Whether the name is a package folder of the project without an ``__init__``."""
         top = receiver.dotted.partition(".")[0]
         folder = os.path.dirname(machine.frame.module.filename)

@@ -5,7 +5,7 @@ import xml.etree.ElementTree
 from pathlib import Path
 from typing import Any
 
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 import pytest
 
 from tests.cli.conftest import Run

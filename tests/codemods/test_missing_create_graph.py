@@ -1,0 +1,63 @@
+"""GM302: gradients that are differentiated again and have no graph."""
+
+from __future__ import annotations
+
+from tests.codemods.mending import changed_lines
+
+EQUATION = """
+    import torch
+
+    network = torch.nn.Sequential(torch.nn.Linear(1, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+    optimizer = torch.optim.Adam(network.parameters())
+    for step in range(5):
+        x = torch.rand(16, 1, requires_grad=True)
+        u = network(x)
+        {derivatives}
+        loss = ({residual}).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+FIRST = "u_x = torch.autograd.grad(u.sum(), x{flag})[0]"
+SECOND = "u_xx = torch.autograd.grad(u_x.sum(), x{flag})[0]"
+THIRD = "u_xxx = torch.autograd.grad(u_xx.sum(), x{flag})[0]"
+
+
+def _changes(lines: list[str], residual: str) -> list[str]:
+    derivatives = "\n        ".join(line.format(flag="") for line in lines)
+    return changed_lines(EQUATION.format(derivatives=derivatives, residual=residual), "GM302")
+
+
+def _flagged(lines: list[str]) -> list[str]:
+    return [
+        *("-" + line.format(flag="") for line in lines),
+        *("+" + line.format(flag=", create_graph=True") for line in lines),
+    ]
+
+
+def test_every_derivative_of_a_residual_gets_its_graph() -> None:
+    assert _changes([FIRST, SECOND], "u_xx + u") == _flagged([FIRST, SECOND])
+
+
+def test_third_order() -> None:
+    assert _changes([FIRST, SECOND, THIRD], "u_xxx + u") == _flagged([FIRST, SECOND, THIRD])
+
+
+def test_last_derivative_needs_no_graph_where_it_is_only_looked_at() -> None:
+    source = """
+        import torch
+
+        x = torch.linspace(0, 1, 5, requires_grad=True)
+        (first,) = torch.autograd.grad((x**3).sum(), x)
+        (second,) = torch.autograd.grad(first.sum(), x)
+        print(second)
+    """
+    assert changed_lines(source, "GM302") == [
+        "-(first,) = torch.autograd.grad((x**3).sum(), x)",
+        "+(first,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)",
+    ]
+
+
+def test_two_second_derivatives_of_one_first() -> None:
+    other = "u_xy = torch.autograd.grad(u_x.pow(2).sum(), x{flag})[0]"
+    assert _changes([FIRST, SECOND, other], "u_xx + u_xy") == _flagged([FIRST, SECOND, other])
