@@ -111,7 +111,7 @@ def upstream(facts: Facts, traversal: Traversal) -> tuple[set[Node], list[tuple[
     first = facts.first_steps(traversal)
     if not first or any(step.parameters is None for step in first):
         return None
-    leaves = {node for node in traversal.reached if node.kind == "leaf"}
+    leaves = {node for node in traversal.sure if node.kind == "leaf"}
     trained = {leaf for leaf in leaves if any(step.parameters and owns(step.parameters, leaf) for step in first)}
     if not trained:
         return None
@@ -160,7 +160,7 @@ def _is_term(traversal: Traversal, node: Node) -> bool:
 def _reaching(traversal: Traversal, leaves: set[Node]) -> set[Node]:
     """The nodes that ``traversal`` reaches from which one of ``leaves`` is reached."""
     parents: dict[Node, list[Node]] = {}
-    for node in traversal.reached:
+    for node in traversal.sure:
         for edge in node.edges:
             parents.setdefault(edge.node, []).append(node)
     found: set[Node] = set()

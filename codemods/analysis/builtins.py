@@ -493,7 +493,14 @@ def _next(machine: Builtins, arguments: Arguments, keywords: Keywords, call: ast
     if type(given) is Symbol:
         return Symbol(machine.fresh("next", given.key), given.node)
     items, _ = machine.elements(given, call)
-    return items[0][1] if items else Symbol(machine.fresh("next"))
+    first = machine.resolve(items[0][1]) if items else None
+    if type(first) is Symbol or not items:
+        return Symbol(machine.fresh("next"), first.node if first is not None else None)
+    if type(first) is Tensor and first.node is None:
+        return Tensor()
+    if type(first) is TupleValue and not machine.edges_of(first):
+        return TupleValue(tuple(Symbol(machine.fresh("next")) for _ in first.items), first.cls)
+    return first
 
 
 def _super(machine: Builtins, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:

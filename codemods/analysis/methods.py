@@ -116,6 +116,9 @@ class Methods(Library):
         call: ast.AST,
     ) -> Value:
         """Load ``receiver.name`` and call it."""
+        one = self.resolve(receiver)
+        if type(one) in (ListCell, DictCell, Symbol) and name not in self.symbol_slots.get(getattr(one, "key", None), {}):
+            return self.call_method(Method(one, name, expression), arguments, keywords, call)
         callee = self.load_attribute(receiver, name, call, expression)
         return self.call_value(callee, arguments, keywords, call)
 
@@ -478,6 +481,9 @@ class Methods(Library):
             elif arguments:
                 return self.framework_backward(receiver, name, arguments, keywords, call)
             return None
+        if receiver.node is not None and name == "detach_":
+            self.write(self.symbol_slots.setdefault(receiver.key, {}), "tensor", Tensor())
+            return receiver
         if receiver.node is not None and name in torch_operations.ALIASES_DETACHED:
             return self.without_graph("detach", [mine], call)
         if receiver.node is not None and (name in torch_operations.NUMBERS or name in torch_operations.WITHOUT_GRAPH):

@@ -27,6 +27,7 @@ from .tape import (
     ZeroGrad,
     edges_under,
     reach,
+    sure_nodes,
 )
 from .values import (
     NO_CUTS,
@@ -298,6 +299,7 @@ class Recorder(Machine):
                 self.tape.add(Unused(self.tape.next_index, where, self.path, call))
             reached = _towards(reached, inputs)
         event.reached = reached
+        event.sure = sure_nodes(roots) & reached.keys()
         self.spend(len(reached) // 8)
         self.report_double(event)
         for node, guard in reached.items():
@@ -317,6 +319,8 @@ class Recorder(Machine):
         seen: set[Traversal] = set()
         stale: set[int] = set()
         for node, guard in event.reached.items():
+            if node not in event.sure:
+                continue
             if node.saves is True:
                 for earlier in node.freed:
                     if earlier not in seen and earlier.path.compatible(guard) and node in earlier.reached:

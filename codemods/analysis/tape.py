@@ -181,6 +181,8 @@ class Traversal(Event):
     inputs: tuple[Node, ...] | None = None
     gradient_argument: bool = False
     reached: dict[Node, Guard] = field(default_factory=dict)
+    sure: set[Node] = field(default_factory=set)
+    """The part of what it reaches that does not hang on guesses about unknown calls."""
     flag: ast.expr | None = None
     """The expression given as retain_graph, where there is one."""
     framework: bool = False
@@ -367,6 +369,31 @@ def reach(roots: Iterable[Edge], path: Guard) -> dict[Node, Guard]:
             if further is not None:
                 stack.append(Edge(further, edge.node))
     return reached
+
+
+def sure_nodes(roots: Iterable[Edge]) -> set[Node]:
+    """What a walk from ``roots`` surely gets to.
+
+    A call that cannot be seen may or may not depend on what it is given. It does where it is all that a traversal's root
+    hangs on, and where it is the call of a module whose parameters are known.
+    """
+    sure: set[Node] = set()
+    stack = [edge.node for edge in roots]
+    while stack:
+        node = stack.pop()
+        if node in sure:
+            continue
+        sure.add(node)
+        inputs = [edge.node for edge in node.edges if not (edge.node.kind == "leaf" and edge.node.assumed)]
+        if node.kind == "unknown" and len(inputs) > 1 and not any(one.kind == "leaf" for one in inputs):
+            continue
+        stack += [one for one in inputs if len(inputs) == 1 or one.kind != "unknown" or is_module_call(one)]
+    return sure
+
+
+def is_module_call(node: Node) -> bool:
+    """Whether an unknown call is one of a module whose parameters are known."""
+    return any(edge.node.kind == "leaf" and not edge.node.assumed for edge in node.edges)
 
 
 def edges_under(edges: Iterable[Edge], guard: Guard) -> tuple[Edge, ...]:
