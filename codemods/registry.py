@@ -14,6 +14,7 @@ from . import (
     carried_hidden_state,
     detached_derivative,
     discarded_detach,
+    full_hessian,
     inplace_on_graph,
     loop_invariant_graph,
     missing_create_graph,
@@ -51,6 +52,7 @@ MODULES: tuple[ModuleType, ...] = (
     inplace_on_graph,
     missing_zero_grad,
     needless_retain_graph,
+    full_hessian,
 )
 CODEMODS: tuple[Codemod, ...] = MODULES
 
