@@ -360,7 +360,7 @@ class Recorder(Machine):
         roots = event.roots
         if event.create is not True:
             if event.create is None:
-                return Tensor(None, scalar=scalar)
+                return self.perhaps_tracked(event, scalar)
             cut = Cut("derivative", event.where, roots, event)
             return Tensor(None, scalar=scalar, cuts=frozenset({cut}) if roots else NO_CUTS)
         edges: list[Edge] = []
@@ -371,13 +371,17 @@ class Recorder(Machine):
                 edges.extend(edges_under(saved.edges, guard))
         unique = tuple(dict.fromkeys(edges))
         if not unique and (not event.reached or any(node.saves is None for node in event.reached)):
-            return Tensor(None, scalar=scalar)
+            return self.perhaps_tracked(event, scalar)
         if not unique:
             cut = Cut("constant", event.where, roots, event)
             return Tensor(None, scalar=scalar, cuts=frozenset({cut}))
         node = Node("derivative", "derivative", event.where, self.path, unique, saves=True, key=event)
         node.slots["once only"] = [one for one in event.reached if one.slots.get("once only") is True]
         return Tensor(node, scalar=scalar)
+
+    def perhaps_tracked(self, event: Traversal, scalar: bool) -> Tensor:
+        """A gradient of which it is not known whether it has a graph."""
+        return Tensor(Node("unknown", "gradient", event.where, self.path, saves=None), scalar=scalar)
 
     # -- optimizers ------------------------------------------------------------------------------------------------
 
