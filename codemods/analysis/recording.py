@@ -288,6 +288,7 @@ class Recorder(Machine):
         self.tape.add(event)
         resolved = self.resolve(value)
         if not roots and type(resolved) is Tensor:
+            event.flat = True
             self.tape.add(Flat(self.tape.next_index, where, self.path, call, operand, resolved.cuts, inputs))
             return event
         if len(roots) == 1:
@@ -358,6 +359,8 @@ class Recorder(Machine):
     def gradient(self, event: Traversal, site: ast.AST, scalar: bool = False) -> Tensor:
         """The tensor that a traversal gives for one of its inputs (or leaves in ``.grad``)."""
         roots = event.roots
+        if event.flat:
+            return Tensor(None, scalar=scalar)
         if event.create is not True:
             if event.create is None:
                 return self.perhaps_tracked(event, scalar)

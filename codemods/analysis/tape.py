@@ -183,6 +183,8 @@ class Traversal(Event):
     reached: dict[Node, Guard] = field(default_factory=dict)
     sure: set[Node] = field(default_factory=set)
     """The part of what it reaches that does not hang on guesses about unknown calls."""
+    flat: bool = False
+    """What was to be walked has no graph: PyTorch raises."""
     flag: ast.expr | None = None
     """The expression given as retain_graph, where there is one."""
     framework: bool = False
