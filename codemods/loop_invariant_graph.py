@@ -77,7 +77,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from .analysis.facts import Facts, edges_reach
+from .analysis.facts import Facts, edges_reach, frames_of
 from .analysis.tape import Carried, Change, Edge, Loop, Node, Refreed, Stale, Traversal, Where
 from .draft import Allowance, Context, Draft, Plan, Rule
 from .finding import Role, Safety, Severity
@@ -119,6 +119,9 @@ class Invariant:
 
     def is_outside(self, where: Where) -> bool:
         """Whether a point lies before the iteration: before the loop, or where something is kept, in an earlier one."""
+        if any(frame.yielded is not None for frame in frames_of(where)):
+            # A generator runs while the loop takes its elements.
+            return False
         turn = where.turn(self.loop)
         return turn is None or (bool(self.cached) and turn < self.turn)
 

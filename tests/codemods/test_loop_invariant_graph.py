@@ -356,6 +356,16 @@ LEFT_ALONE = {
             optimizer.step()
             break
         """,
+    "a generator": """
+        def losses():
+            for part in range(3):
+                yield (head(encoder(x).tanh()) - y)[part].pow(2).mean()
+
+        for loss in losses():
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
     "a perturbation whose gradient is read": """
         delta = torch.zeros_like(x, requires_grad=True)
         shifted = (x + delta) * 2
