@@ -120,6 +120,9 @@ class Library(Functions):
             return special(self, arguments, keywords, call)
         if bare in optimizers.OPTIMIZERS and arguments and bare != "Optimizer":
             return self.make_optimizer(bare, arguments, keywords, call)
+        if bare in optimizers.ZERO_GRAD_METHODS:
+            self.zero_grad(call, None)
+            return None
         if (
             root in NUMERIC_LIBRARIES
             or root + "." in consumers.DOTTED_PREFIXES
