@@ -58,6 +58,18 @@ def says(words: bytes) -> Harm:
     return lambda source: words in source
 
 
+def without_effect(statement: bytes) -> Harm:
+    """The line with this statement might as well not be there."""
+
+    def harm(source: bytes) -> bool:
+        lines = source.splitlines(keepends=True)
+        without = [line for line in lines if statement not in line]
+        assert without != lines
+        return runtime.run_source(source).values == runtime.run_source(b"".join(without)).values
+
+    return harm
+
+
 SECOND_TIME = crashes("Trying to backward through the graph a second time")
 IN_PLACE = crashes("has been modified by an inplace operation")
 
@@ -65,6 +77,7 @@ HARMS: dict[str, Harm] = {
     "accumulated_loss": keeps_graphs,
     "carried_hidden_state": SECOND_TIME,
     "detached_derivative": trains_nothing(b"FORCE_WEIGHT"),
+    "discarded_detach": without_effect(b"next_q.detach()"),
     "inplace_on_graph": IN_PLACE,
     "loop_invariant_graph": SECOND_TIME,
     "missing_create_graph": crashes("does not require grad and does not have a grad_fn"),

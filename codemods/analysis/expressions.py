@@ -60,6 +60,9 @@ COMPARISONS: Final[dict[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
 }
 TENSORS: Final = (Tensor, Parameters)
 LONGEST_STRING: Final = 200
+NAMED_RESULTS: Final = {"values": 0, "indices": 1}
+"""The fields of what ``max(dim)``, ``min(dim)``, ``sort``, ``topk`` and their like return
+(https://docs.pytorch.org/docs/stable/generated/torch.max.html)."""
 
 
 class Expressions(Builtins):
@@ -143,6 +146,8 @@ class Expressions(Builtins):
             return self.phi(pairs) if len(pairs) != 1 else pairs[0][1]
         if kind is TupleValue and receiver.cls is not None:
             return self.namedtuple_attribute(receiver, name, expression)
+        if kind is TupleValue and name in NAMED_RESULTS and len(receiver.items) > NAMED_RESULTS[name]:
+            return self.resolve(receiver.items[NAMED_RESULTS[name]])
         if kind is TorchModule:
             return self.torch_attribute(receiver, name, expression)
         if kind is ClassValue:
