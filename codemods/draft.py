@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .analysis.facts import Facts
+from .analysis.facts import Facts, frames_of
 from .analysis.source import Source
 from .analysis.tape import Node, Traversal, Where
 from .analysis.values import Frame
@@ -106,6 +106,19 @@ class Context:
 
     def filename(self, where: Where) -> str:
         return where.frame.module.filename
+
+    def is_expected(self, where: Where) -> bool:
+        """Whether what happens at ``where`` is meant to fail: ``with pytest.raises(…):`` stands around it."""
+        place: ast.AST | None = where.node
+        for frame in frames_of(where):
+            source = self.source_of(frame.module.filename)
+            node = place
+            while source is not None and node is not None:
+                if isinstance(node, ast.With) and any("raises" in ast.unparse(i).lower() for i in node.items):
+                    return True
+                node = source.parent(node)
+            place = frame.call
+        return False
 
     def single(self, frame: Frame, edits: Iterable[TextEdit]) -> Edits:
         """Edits that all lie in the file of ``frame``."""

@@ -93,12 +93,16 @@ def find(context: Context) -> Iterator[Draft]:
     """Drafts for in-place operations that make a later traversal fail, and for those on leaves, which fail at once."""
     seen: set[ast.AST] = set()
     for event in context.facts.stale:
-        if event.change.step is None and _is_sure(context.facts, event):
+        if event.change.step is not None or context.is_expected(event.traversal.where):
+            continue
+        if _is_sure(context.facts, event):
             clash = _clash(context.facts, event)
             yield _draft(context, event, clash)
             seen.update(change.where.node for change in clash.changes)
     for change in context.facts.tape.of(Change):
-        if change.leaf is not None and change.where.node not in seen and _is_recorded(context.facts, change):
+        if change.leaf is None or change.where.node in seen or context.is_expected(change.where):
+            continue
+        if _is_recorded(context.facts, change):
             seen.add(change.where.node)
             yield _leaf_draft(context, change)
 

@@ -82,7 +82,7 @@ def find(context: Context) -> Iterator[Draft]:
     facts = context.facts
     last: dict[Traversal, Refreed] = {}
     for event in facts.refreed:
-        if _same_iteration(facts, event) and _is_sure(facts, event):
+        if _same_iteration(facts, event) and _is_sure(facts, event) and not context.is_expected(event.traversal.where):
             known = last.get(event.traversal)
             # Each traversal is laid at the door of the one just before it, so that all but the last get their flag.
             if known is None or known.earlier.index < event.earlier.index:

@@ -88,7 +88,9 @@ def find(context: Context) -> Iterator[Draft]:
     """Drafts for every step that comes between the forward pass and the traversal of one iteration."""
     clashes: dict[object, Clash] = {}
     for event in context.facts.stale:
-        if event.change.step is not None and _same_iteration(context.facts, event) and _is_sure(context.facts, event):
+        if event.change.step is None or context.is_expected(event.traversal.where):
+            continue
+        if _same_iteration(context.facts, event) and _is_sure(context.facts, event):
             clash = clashes.setdefault(event.traversal, Clash(event.traversal, []))
             clash.events.append(event)
     for clash in clashes.values():

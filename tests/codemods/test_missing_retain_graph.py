@@ -214,6 +214,15 @@ LEFT_ALONE = {
             tail(h).mean().backward()
             optimizer.step()
         """,
+    "meant to fail": """
+        import pytest
+        for x in batches:
+            loss = head(trunk(x).tanh()).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            with pytest.raises(RuntimeError, match="second time"):
+                loss.backward()
+        """,
     "a flag that depends": """
         def update(loss, keep):
             loss.backward(retain_graph=keep)
