@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 
+from .callers import scripts_importing
 from .drivers import Drivers
 from .guards import ALWAYS
 from .heap import MISSING
@@ -44,6 +46,8 @@ class Run:
     entry: str
     tape: Tape
     entries: frozenset[ast.AST] = frozenset()
+    script: str = ""
+    """The other file that was run, "" where it is the analysed one."""
 
 
 @dataclass(slots=True)
@@ -127,11 +131,12 @@ class Interpreter(Drivers):
             self.loop_target,
             self.nesting,
             self.budget,
+            self.floor,
             self.frame,
         )
         self.heap.trail, self.path, self.loops, self.recording = [], ALWAYS, (), True
         self.function_target, self.loop_target, self.nesting = None, None, 0
-        self.budget = DEFINITION_BUDGET
+        self.budget, self.floor = DEFINITION_BUDGET, 0
         self.frame = frame
         try:
             self.block(statements)
@@ -147,6 +152,7 @@ class Interpreter(Drivers):
                 self.loop_target,
                 self.nesting,
                 self.budget,
+                self.floor,
                 self.frame,
             ) = state
 
@@ -171,6 +177,17 @@ class Interpreter(Drivers):
         ended(analysis.runs[-1])
         mark = self.heap.mark()
         shared = self.tape.leaves
+        for path in self.scripts(filename, worth, frame):
+            self.restore(frame)
+            self.tape = Tape(shared)
+            before, driven = set(self.executed), set(self.driven)
+            whole = self.guarded(Analysis(), path, lambda path=path: self.script(path))
+            if whole and ((self.executed - before) & worth.nodes or self.driven != driven):
+                analysis.runs.append(Run(path, self.tape, frozenset(self.executed - before), path))
+                ended(analysis.runs[-1])
+            else:
+                self.executed, self.driven = before, driven
+            self.heap.undo(mark)
         for name, call in chain(self.drivable(frame), self.roots(tree, frame, worth)):
             self.restore(frame)
             self.tape = Tape(shared)
@@ -180,6 +197,31 @@ class Interpreter(Drivers):
             ended(analysis.runs[-1])
             self.heap.undo(mark)
         return analysis
+
+    def scripts(self, filename: str, worth: Worth, frame: Frame) -> Iterator[str]:
+        """Other files to run because they call what this file defines and does not call itself."""
+        if worth.nodes <= self.executed and next(self.drivable(frame), None) is None:
+            return
+        self.modules[os.path.abspath(filename)] = self.modules[filename]
+        for path in scripts_importing(self.project, filename):
+            if worth.nodes <= self.executed and next(self.drivable(frame), None) is None:
+                return
+            yield path
+
+    def script(self, path: str) -> None:
+        """Run another file of the project from its top, and its ``main`` if it does not run that itself."""
+        source = self.project.source(path)
+        if source is None:
+            return
+        self.reaching |= Worth(source.tree, self.reaching).reaching
+        module = ModuleValue("__main__", path, source.tree)
+        self.modules[path] = module
+        module.frame = self.frame = frame = Frame(None, module, None)
+        frame.slots["__name__"] = "__main__"
+        self.block(source.tree.body)
+        main = frame.slots.get("main")
+        if type(main) is FunctionValue and main.node not in self.executed:
+            self.call_function(main, [], {}, main.node)
 
     def guarded(self, analysis: Analysis, name: str, run: object) -> bool:
         """Run one entry point within its budget."""
@@ -251,7 +293,8 @@ class Interpreter(Drivers):
 class Worth:
     """Which functions of a file are worth running: those from which a traversal can be reached."""
 
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, tree: ast.Module, known: frozenset[str] = frozenset()) -> None:
+        """``known``: names of other files' functions that reach one."""
         self.candidates: list[tuple[str, ast.AST, str | None]] = []
         names: dict[str, set[str]] = {}
         direct: set[str] = set()
@@ -263,7 +306,7 @@ class Worth:
             if triggered:
                 direct.add(node.name)
         self.names = names
-        reaching = set(direct)
+        reaching = direct | known
         changed = True
         while changed:
             changed = False
@@ -282,6 +325,7 @@ class Worth:
             ((n, node, o) for n, node, o in functions if n in reaching and not n.startswith("__")),
             key=lambda entry: (entry[0] not in ENTRY_NAMES,),
         )
+        self.nodes: Final = frozenset(node for _, node, _ in self.candidates)
 
     def mentioned(self, name: str) -> bool:
         """Whether another function of the file uses that name."""

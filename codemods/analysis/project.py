@@ -58,6 +58,10 @@ class Project:
         self.paths: dict[tuple[str, str], str | None] = {}
         self._generators: dict[ast.AST, bool] = {}
         self._exists: dict[str, bool] = {}
+        self.folders: dict[str, dict[str, tuple[frozenset[bytes], bool]]] = {}
+        """Of each folder, what its files import."""
+        self.scripts: dict[str, tuple[str, ...]] = {}
+        """Of each file, the scripts that run it."""
 
     # -- files -----------------------------------------------------------------------------------------------------
 
@@ -135,6 +139,7 @@ class Project:
         other.sources = {**self.sources, **changed}
         other.paths = self.paths
         other._exists = self._exists
+        other.folders, other.scripts = self.folders, self.scripts
         return other
 
     # -- what the interpreter asks ---------------------------------------------------------------------------------
