@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from .analysis.facts import Facts
+from .analysis.facts import Facts, frames_of
 from .analysis.interpreter import Analysis, Interpreter, Run
+from .analysis.prefilter import may_matter
 from .analysis.project import Project
 from .analysis.source import Source, SourceError
 from .draft import Context, Draft, Edits, Plan, combined
@@ -40,6 +41,8 @@ class Examined:
     machine: Interpreter | None = None
     changed: dict[str, Source] = field(default_factory=dict)
     """The files that edits changed to make this version."""
+    foreign: set[int] = field(default_factory=set)
+    """Drafts about other files, from runs of scripts: told only with a repair."""
 
     def keys(self, locate: Callable[[str, ast.AST], tuple[str, int, int]]) -> set[tuple[str, tuple[str, int, int]]]:
         return {(draft.rule.code, locate(draft.filename, draft.site)) for draft in self.drafts}
@@ -73,6 +76,10 @@ class Engine:
             context.vetoes = vetoes
             for codemod in CODEMODS:
                 for draft in codemod.find(context):
+                    if run.script and draft.filename != source.filename:
+                        if not self.is_reported_with(source, draft):
+                            continue
+                        examined.foreign.add(id(draft))
                     if draft.traversal is not None and draft.explains:
                         crash = context.facts.crash(draft.traversal)
                         if crash in explained:
@@ -97,6 +104,14 @@ class Engine:
         )
         return examined
 
+    def is_reported_with(self, source: Source, draft: Draft) -> bool:
+        """Whether a draft about another file, from the run of a script, concerns ``source`` and is found with no other."""
+        frames = (frame for _, where, _ in draft.places for frame in frames_of(where))
+        if all(frame.module.filename != source.filename for frame in frames):
+            return False
+        raw = self.project.reader(draft.filename) if self.project.reader is not None else None
+        return raw is not None and not may_matter(raw, draft.filename)
+
     # -- proving ---------------------------------------------------------------------------------------------------
 
     def findings(self, source: Source) -> tuple[list[Finding], Analysis]:
@@ -115,7 +130,11 @@ class Engine:
             repairs, gone = self.repairs(examined, draft)
             mended.append((draft, repairs))
             consequences |= gone
-        found = [self.finding(draft, repairs) for draft, repairs in mended if id(draft) not in consequences]
+        found = [
+            self.finding(draft, repairs)
+            for draft, repairs in mended
+            if id(draft) not in consequences and (repairs or id(draft) not in examined.foreign)
+        ]
         return found, examined.analysis
 
     def first_repair(self, source: Source, unsafe: bool) -> Finding | None:
