@@ -71,7 +71,7 @@ from dataclasses import dataclass, replace
 from .analysis.facts import LINEAR, additions, edges_reach, frames_of
 from .analysis.tape import Boundary, Carried, Edge, Loop, Node, Refreed, Stored
 from .analysis.values import Frame, Phi, Symbol, Tensor, Value
-from .carried_hidden_state import describe
+from .carried_hidden_state import describe, read_first
 from .draft import Allowance, Context, Draft, Edits, Plan, Rule, combined
 from .finding import Role, Safety, Severity
 from .rewrite.builders import replace_node
@@ -95,6 +95,8 @@ def find(context: Context) -> Iterator[Draft]:
                 continue
             grown = _growth(context, boundary.loop, boundary.number, before, carried)
             if grown is None:
+                continue
+            if _feeds_state(context, boundary, carried, grown):
                 continue
             if grown.wanted:
                 context.veto(RULE.code, boundary.loop.statement, carried.key)
@@ -153,6 +155,29 @@ def _growth(context: Context, loop: Loop, turn: int, before: Carried, after: Car
         twice = _back_propagated_twice(context, growth)
         return replace(growth, twice=twice, wanted=twice is None)
     return growth
+
+
+def _feeds_state(context: Context, boundary: Boundary, carried: Carried, growth: Growth) -> bool:
+    """Whether another state of the loop is calculated from the total: what it is for shows in iterations that are not
+    run."""
+    if isinstance(carried.value, tuple):
+        return False
+    watched = growth.totals | growth.added
+    for other in boundary.carried:
+        if other.slots is carried.slots and other.key == carried.key:
+            continue
+        if isinstance(other.value, tuple) or not read_first(context, other, boundary.loop, boundary.number):
+            continue
+        held = {edge.node for edge in other.edges}
+        if not held <= watched and edges_reach(other.edges) & _inherited(growth):
+            return True
+    return False
+
+
+def _inherited(growth: Growth) -> set[Node]:
+    """The total as the iteration before left it, and as this one leaves it."""
+    below = {edge.node for node in growth.totals for edge in node.edges} - growth.added
+    return below | growth.totals
 
 
 def _records_anew(added: set[Node], loop: Loop, turn: int) -> bool:

@@ -72,6 +72,7 @@ from collections.abc import Iterator
 
 from .analysis.facts import LINEAR, additions, edges_reach, frame_statement, frames_of
 from .analysis.functions import MODULE_BASES
+from .analysis.guards import ALWAYS, Guard
 from .analysis.machine import same_value
 from .analysis.source import Source
 from .analysis.tape import Boundary, Carried, Discarded, Loop, Node, Refreed, Stale, Stored, Traversal, reach
@@ -121,13 +122,13 @@ def crossing_carriers(context: Context, traversal: Traversal, loop: Loop, turn: 
         return found
     for carried in boundary.carried:
         nodes = {edge.node for edge in carried.edges}
-        if nodes & crossed and _read_first(context, carried, loop, turn, traversal):
+        if nodes & crossed and read_first(context, carried, loop, turn, traversal.path):
             found.append(carried)
     named = [c for c in found if isinstance(c.key, str) and c.key not in {"items", "node"}]
     return named or found
 
 
-def _read_first(context: Context, carried: Carried, loop: Loop, turn: int, traversal: Traversal) -> bool:
+def read_first(context: Context, carried: Carried, loop: Loop, turn: int, path: Guard = ALWAYS) -> bool:
     """Whether iteration ``turn`` reads the slot before it writes it."""
     reads = context.machine.reads.get((id(carried.slots), carried.key), {})
     moments = [index for loops, index in reads.items() if (loop, turn) in loops]
@@ -139,7 +140,7 @@ def _read_first(context: Context, carried: Carried, loop: Loop, turn: int, trave
         if stored.slots is carried.slots
         and stored.key == carried.key
         and stored.where.turn(loop) == turn
-        and traversal.path.implies(stored.path)
+        and path.implies(stored.path)
     ]
     return not writes or min(moments) <= min(writes)
 

@@ -68,7 +68,7 @@ from functools import partial
 from typing import Final
 
 from .analysis.guards import ALWAYS
-from .analysis.tape import Cut, Edge, Flat, Traversal, Where, reach
+from .analysis.tape import Cut, Edge, Flat, Node, Traversal, Where, reach
 from .draft import Allowance, Context, Draft, Edits, Plan, Rule, combined
 from .finding import Role, Safety, Severity
 from .rewrite.builders import rename_keyword, set_keyword
@@ -111,7 +111,7 @@ def differentiated_again(context: Context) -> Iterator[Use]:
             for cut in _derivatives(node.terms):
                 if cut.gradient is None or cut.gradient.call in seen:
                     continue
-                if not _depends_on_trained(traversal, cut):
+                if not _depends_on_trained(traversal, cut) or _may_move(node, cut.gradient):
                     continue
                 seen.add(cut.gradient.call)
                 yield Use(cut, traversal.where, error=False)
@@ -123,6 +123,14 @@ def _differentiates(flat: Flat) -> bool:
 
 def _derivatives(cuts: frozenset[Cut]) -> list[Cut]:
     return sorted((c for c in cuts if c.kind == "derivative"), key=lambda c: getattr(c.where.node, "lineno", 0))
+
+
+def _may_move(node: Node, gradient: Traversal) -> bool:
+    """Whether ``node`` may be an update, ``parameter - rate * gradient``, rather than a sum of losses."""
+    moved = {edge.node for edge in node.edges}
+    if gradient.accumulates:
+        return any(one.kind == "leaf" for one in moved)
+    return gradient.inputs is None or bool(moved & set(gradient.inputs))
 
 
 def _depends_on_trained(traversal: Traversal, cut: Cut) -> bool:
