@@ -105,7 +105,7 @@ class Engine:
         return examined
 
     def is_reported_with(self, source: Source, draft: Draft) -> bool:
-        """Whether a draft about another file, from the run of a script, concerns ``source`` and is found with no other."""
+        """Whether a draft about another file, which a script's run shows, is told with the analysed one, ``source``."""
         frames = (frame for _, where, _ in draft.places for frame in frames_of(where))
         if all(frame.module.filename != source.filename for frame in frames):
             return False
