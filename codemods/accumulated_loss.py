@@ -82,6 +82,8 @@ RULE = Rule("GM102", "accumulated-loss", "A running total or list keeps the grap
 
 def find(context: Context) -> Iterator[Draft]:
     """Drafts for every slot whose graph grows by the iteration and is no traversal's root."""
+    if not context.facts.run.complete:
+        return
     boundaries = context.facts.boundaries
     for boundary in boundaries:
         if boundary.number == 0:

@@ -421,6 +421,8 @@ def _over_modules(context: Context, loop: Loop, carriers: list[Carried], travers
 def _never_traversed(context: Context) -> Iterator[Draft]:
     """States whose graph grows from iteration to iteration although nothing is ever back-propagated through it."""
     facts = context.facts
+    if not facts.run.complete:
+        return
     for boundary in facts.boundaries:
         if boundary.number != 1 or boundary.loop.exact:
             continue

@@ -61,6 +61,7 @@ from collections.abc import Iterator
 from .analysis.facts import Facts, edges_reach
 from .analysis.source import Source
 from .analysis.tape import Edge, Node, Traversal
+from .carried_hidden_state import read_first
 from .draft import Allowance, Context, Draft, Edits, Plan, Rule
 from .finding import Role, Safety, Severity
 from .rewrite.builders import remove_keyword
@@ -77,8 +78,12 @@ def find(context: Context) -> Iterator[Draft]:
         if traversal.retain is True and traversal.create is False and _flag(traversal.call) is not None:
             calls.setdefault(traversal.call, []).append(traversal)
     for call, traversals in calls.items():
-        if all(_needless(context, traversal) for traversal in traversals):
-            yield _draft(context, call, traversals[0])
+        if context.facts.run.complete and all(_needless(context, traversal) for traversal in traversals):
+            draft = _draft(context, call, traversals[0])
+            draft.concerns = (RULE.code, call)
+            yield draft
+        else:
+            context.veto(RULE.code, call)
 
 
 def _flag(call: ast.Call) -> ast.keyword | None:
@@ -98,7 +103,26 @@ def _needless(context: Context, traversal: Traversal) -> bool:
     for later in facts.traversals:
         if later.index > traversal.index and any(node in later.reached for node in kept):
             return False
-    return True
+    return not _handed_on(context, traversal, kept)
+
+
+def _handed_on(context: Context, traversal: Traversal, kept: set[Node]) -> bool:
+    """Whether an iteration around the traversal leaves some of the graph in a state that later iterations read: they may
+    traverse it where two of them do not show it."""
+    for boundary in context.facts.boundaries:
+        if traversal.where.turn(boundary.loop) != boundary.number:
+            continue
+        for carried in boundary.carried:
+            if not {edge.node for edge in carried.edges} & kept:
+                continue
+            reads = context.machine.reads.get((id(carried.slots), carried.key), {})
+            if isinstance(carried.value, tuple):
+                if any(turn[0] is boundary.loop for loops in reads for turn in loops):
+                    return True
+            elif read_first(context, carried, boundary.loop, boundary.number + 1, traversal.path):
+                if any((boundary.loop, boundary.number + 1) in loops for loops in reads):
+                    return True
+    return False
 
 
 def _seen_whole(facts: Facts, traversal: Traversal, kept: set[Node]) -> bool:

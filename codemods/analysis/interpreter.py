@@ -46,6 +46,8 @@ class Run:
     entry: str
     tape: Tape
     entries: frozenset[ast.AST] = frozenset()
+    complete: bool = True
+    """Whether it was followed to its end: what never happens on a tape that was cut off may happen after the cut."""
     script: str = ""
     """The other file that was run, "" where it is the analysed one."""
 
@@ -171,9 +173,10 @@ class Interpreter(Drivers):
         self.frame = frame
         worth = Worth(tree)
         self.reaching = worth.reaching
-        if not self.guarded(analysis, "the top level", lambda: self.block(tree.body)):
+        whole = self.guarded(analysis, "the top level", lambda: self.block(tree.body))
+        if not whole:
             self.restore(frame)
-        analysis.runs.append(Run("the top level", self.tape, frozenset(self.executed)))
+        analysis.runs.append(Run("the top level", self.tape, frozenset(self.executed), complete=whole))
         ended(analysis.runs[-1])
         mark = self.heap.mark()
         shared = self.tape.leaves
@@ -192,8 +195,8 @@ class Interpreter(Drivers):
             self.restore(frame)
             self.tape = Tape(shared)
             before = set(self.executed)
-            self.guarded(analysis, name, call)
-            analysis.runs.append(Run(name, self.tape, frozenset(self.executed - before)))
+            whole = self.guarded(analysis, name, call)
+            analysis.runs.append(Run(name, self.tape, frozenset(self.executed - before), complete=whole))
             ended(analysis.runs[-1])
             self.heap.undo(mark)
         return analysis
