@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from ..analysis.facts import Facts, frames_of
+from ..analysis.facts import frames_of
 from ..analysis.interpreter import Run
 from ..analysis.tape import Flat, Misuse, Node, Step, Traversal, Unused
+from ..analysis.values import Frame
 from ..draft import Allowance
 
 Place = tuple[str, int, int]
@@ -17,32 +18,44 @@ Locate = Callable[[str, ast.AST], Place]
 """A node of the source as (file, row, column) in the text after the repair."""
 
 
+Key = tuple[object, ...]
+"""What identifies a node in both runs: its place, the calls that led there, the operation and the iterations."""
+
+
+@dataclass(slots=True)
+class Walk:
+    """What one traversal reached, and which of it hangs directly on which."""
+
+    nodes: dict[Key, Node] = field(default_factory=dict)
+    edges: dict[Key, set[Key]] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class Portrait:
     """What one run did that a repair must keep: for each traversal what it reached, for each step what it applied."""
 
-    traversals: list[tuple[Traversal, dict[tuple[object, ...], Node]]] = field(default_factory=list)
-    applied: list[tuple[Step, dict[tuple[object, ...], tuple[Node, list[Traversal]]]]] = field(default_factory=list)
-    failures: set[tuple[object, ...]] = field(default_factory=set)
+    traversals: list[tuple[Traversal, Walk]] = field(default_factory=list)
+    applied: list[tuple[Step, dict[Key, tuple[Node, list[Traversal]]]]] = field(default_factory=list)
+    failures: set[Key] = field(default_factory=set)
 
 
 def portray(run: Run, locate: Locate) -> Portrait:
     """The portrait of a run."""
     portrait = Portrait()
     names = _leaf_names(run, locate)
+    keys = _Keys(locate, names)
     for event in run.tape.events:
         kind = type(event)
         if kind is Traversal:
-            reached: dict[tuple[object, ...], Node] = {}
+            walk = Walk()
             for node in event.reached:
-                if node.kind == "leaf":
-                    reached["leaf", names.get(node)] = node
-                elif node.operation != "merge":
-                    turns = tuple(turn for _, turn in node.where.loops)
-                    reached[locate(_file(node), node.where.node), node.operation, turns] = node
-            portrait.traversals.append((event, reached))
+                if node.operation != "merge":
+                    key = keys.of(node)
+                    walk.nodes[key] = node
+                    walk.edges.setdefault(key, set()).update(keys.of(inner) for inner in _inputs(node, event))
+            portrait.traversals.append((event, walk))
         elif kind is Step:
-            applied: dict[tuple[object, ...], tuple[Node, list[Traversal]]] = {
+            applied: dict[Key, tuple[Node, list[Traversal]]] = {
                 ("leaf", names.get(leaf)): (leaf, [t for _, t in gradients])
                 for leaf, gradients in event.applied.items()
             }
@@ -52,13 +65,59 @@ def portray(run: Run, locate: Locate) -> Portrait:
     return portrait
 
 
+class _Keys:
+    """The keys of one run's nodes, each made once."""
+
+    def __init__(self, locate: Locate, names: dict[Node, Key]) -> None:
+        self._locate = locate
+        self._names = names
+        self._known: dict[Node, Key] = {}
+        self._calls: dict[Frame, Key] = {}
+
+    def of(self, node: Node) -> Key:
+        key = self._known.get(node)
+        if key is None:
+            if node.kind == "leaf":
+                key = ("leaf", self._names.get(node))
+            else:
+                turns = tuple(turn for _, turn in node.where.loops)
+                place = self._locate(_file(node), node.where.node)
+                key = (place, self._led_to(node.where.frame), node.operation, turns)
+            self._known[node] = key
+        return key
+
+    def _led_to(self, frame: Frame) -> Key:
+        calls = self._calls.get(frame)
+        if calls is None:
+            calls = ()
+            if frame.caller is not None and frame.call is not None:
+                calls = (self._locate(frame.caller.module.filename, frame.call), *self._led_to(frame.caller))
+            self._calls[frame] = calls
+        return calls
+
+
+def _inputs(node: Node, traversal: Traversal) -> Iterator[Node]:
+    """The nodes that ``node`` hangs on as far as ``traversal`` gets there."""
+    stack = [edge.node for edge in node.edges]
+    seen: set[Node] = set()
+    while stack:
+        inner = stack.pop()
+        if inner in seen or inner not in traversal.reached:
+            continue
+        seen.add(inner)
+        if inner.operation == "merge":
+            stack += [edge.node for edge in inner.edges]
+        else:
+            yield inner
+
+
 def _file(node: Node) -> str:
     return node.where.frame.module.filename
 
 
-def _leaf_names(run: Run, locate: Locate) -> dict[Node, tuple[object, ...]]:
-    names: dict[Node, tuple[object, ...]] = {}
-    counts: dict[tuple[object, ...], int] = {}
+def _leaf_names(run: Run, locate: Locate) -> dict[Node, Key]:
+    names: dict[Node, Key] = {}
+    counts: dict[Key, int] = {}
     for leaf in run.tape.leaves.values():
         place = (locate(_file(leaf), leaf.where.node), leaf.operation)
         counts[place] = counts.get(place, 0) + 1
@@ -92,8 +151,8 @@ def objection(
         order = {event: index for index, (event, _) in enumerate(old.traversals)}
         new_order = {event: index for index, (event, _) in enumerate(new.traversals)}
         if not allowance.reordered:
-            for (traversal, reached), (_, now) in zip(old.traversals, new.traversals, strict=True):
-                problem = _compare(traversal, reached, now, allowance, Facts(run))
+            for (traversal, walk), (_, now) in zip(old.traversals, new.traversals, strict=True):
+                problem = _compare(traversal, walk, now, allowance)
                 if problem:
                     return f"{run.entry}: {problem}"
         for (_, applied), (_, now_applied) in zip(old.applied, new.applied, strict=True):
@@ -142,26 +201,39 @@ def _place(event: Traversal | Step, locate: Locate) -> tuple[object, ...]:
     return (locate(event.where.frame.module.filename, event.where.node), *calls, turns)
 
 
-def _compare(
-    traversal: Traversal,
-    reached: dict[tuple[object, ...], Node],
-    now: dict[tuple[object, ...], Node],
-    allowance: Allowance,
-    facts: Facts,
-) -> str | None:
+def _compare(traversal: Traversal, walk: Walk, now: Walk, allowance: Allowance) -> str | None:
     known: dict[Node, bool] = {}
-    for key in reached.keys() - now.keys():
-        node = reached[key]
-        if node.kind == "leaf":
-            continue
-        if not _may_be_lost(node, traversal, allowance, known):
+    for key in walk.nodes.keys() - now.nodes.keys():
+        node = walk.nodes[key]
+        if node.kind != "leaf" and not _may_be_lost(node, traversal, allowance, known):
             return f"a traversal no longer reaches {node}"
     if allowance.gained is not True:
-        for key in now.keys() - reached.keys():
-            node = now[key]
+        for key in now.nodes.keys() - walk.nodes.keys():
+            node = now.nodes[key]
             if node.kind != "leaf" and not (allowance.gained and allowance.gained(node, traversal)):
                 return f"a traversal reaches {node} now"
+    for key, inputs in walk.edges.items():
+        if key not in now.nodes:
+            continue
+        for inner in inputs - now.edges[key]:
+            if inner not in now.nodes or _leads_to(key, inner, walk, now):
+                continue
+            if not any(_may_be_lost(walk.nodes[one], traversal, allowance, known) for one in (key, inner)):
+                return f"a traversal no longer gets from {walk.nodes[key]} to {walk.nodes[inner]}"
     return None
+
+
+def _leads_to(start: Key, wanted: Key, walk: Walk, now: Walk) -> bool:
+    """Whether ``now`` gets from one node to the other through nodes that were not there before."""
+    stack, seen = [start], {start}
+    while stack:
+        for inner in now.edges[stack.pop()]:
+            if inner == wanted:
+                return True
+            if inner not in walk.nodes and inner not in seen:
+                seen.add(inner)
+                stack.append(inner)
+    return False
 
 
 def _may_be_lost(node: Node, traversal: Traversal, allowance: Allowance, known: dict[Node, bool]) -> bool:
@@ -177,8 +249,8 @@ def _may_be_lost(node: Node, traversal: Traversal, allowance: Allowance, known: 
 
 
 def _compare_steps(
-    applied: dict[tuple[object, ...], tuple[Node, list[Traversal]]],
-    now_applied: dict[tuple[object, ...], tuple[Node, list[Traversal]]],
+    applied: dict[Key, tuple[Node, list[Traversal]]],
+    now_applied: dict[Key, tuple[Node, list[Traversal]]],
     order: dict[Traversal, int],
     new_order: dict[Traversal, int],
     allowance: Allowance,
