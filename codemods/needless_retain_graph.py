@@ -117,7 +117,7 @@ def _handed_on(context: Context, traversal: Traversal, kept: set[Node]) -> bool:
                 continue
             reads = context.machine.reads.get((id(carried.slots), carried.key), {})
             if isinstance(carried.value, tuple):
-                if any(turn[0] is boundary.loop for loops in reads for turn in loops):
+                if any(loop is boundary.loop and turn > boundary.number for loops in reads for loop, turn in loops):
                     return True
             elif read_first(context, carried, boundary.loop, boundary.number + 1, traversal.path):
                 if any((boundary.loop, boundary.number + 1) in loops for loops in reads):
