@@ -117,7 +117,8 @@ class Methods(Library):
     ) -> Value:
         """Load ``receiver.name`` and call it."""
         one = self.resolve(receiver)
-        if type(one) in (ListCell, DictCell, Symbol) and name not in self.symbol_slots.get(getattr(one, "key", None), {}):
+        known = self.symbol_slots.get(getattr(one, "key", None), {})
+        if type(one) in (ListCell, DictCell, Symbol) and name not in known:
             return self.call_method(Method(one, name, expression), arguments, keywords, call)
         callee = self.load_attribute(receiver, name, call, expression)
         return self.call_value(callee, arguments, keywords, call)

@@ -376,8 +376,8 @@ def reach(roots: Iterable[Edge], path: Guard) -> dict[Node, Guard]:
 def sure_nodes(roots: Iterable[Edge]) -> set[Node]:
     """What a walk from ``roots`` surely gets to.
 
-    A call that cannot be seen may or may not depend on what it is given. It does where it is all that a traversal's root
-    hangs on, and where it is the call of a module whose parameters are known.
+    A call that cannot be seen may or may not depend on what it is given. It does where it is all that a traversal's
+    root hangs on, and where it is the call of a module whose parameters are known.
     """
     sure: set[Node] = set()
     stack = [edge.node for edge in roots]
