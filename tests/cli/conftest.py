@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -25,15 +25,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def toy(monkeypatch: pytest.MonkeyPatch) -> None:
+def toy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The toy core in the place of the real one."""
     import gradmend.codemods
+    from gradmend.cli.run import forget_project
 
+    forget_project()
     for name, module in fake_core.modules().items():
         monkeypatch.setitem(sys.modules, name, module)
     # The real ones are imported when they are first asked for, which must not happen here.
     monkeypatch.setitem(vars(gradmend.codemods), "scan_file", fake_core.scan_file)
     monkeypatch.setitem(vars(gradmend.codemods), "mend_file", fake_core.mend_file)
+    yield
+    forget_project()
 
 
 @pytest.fixture
