@@ -120,11 +120,13 @@ class Drivers(Services):
 
     def instance_attribute(self, receiver: Instance, name: str, site: ast.AST) -> Value:
         value = super().instance_attribute(receiver, name, site)
-        if type(value) is not Method or value.receiver is not receiver or name in MODULE_METHODS:
+        if type(value) is not Method or value.receiver is not receiver:
             return value
-        # Torch's methods are known by their names; the framework's attributes may be anything.
-        is_other = self.routine_of(receiver.cls) is not None and not self.is_served(receiver, name)
-        return Symbol(("attr", receiver.key, name)) if is_other else value
+        # A module's methods are known by their names; the framework's attributes may be anything.
+        routine = self.routine_of(receiver.cls)
+        if routine is None or (routine.is_module and name in MODULE_METHODS) or self.is_served(receiver, name):
+            return value
+        return Symbol(("attr", receiver.key, name))
 
     def is_served(self, receiver: Instance, name: str) -> bool:
         if super().is_served(receiver, name):
