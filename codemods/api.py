@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
+from . import unused_suppression
 from .analysis.project import Project
 from .analysis.source import Source
+from .analysis.suppression import MARK
 from .engine import Engine
-from .finding import Edit, Finding
+from .finding import Edit, Finding, Safety
 from .rewrite.edits import TextEdit
 
 MOST_ROUNDS: Final = 50
@@ -41,6 +43,8 @@ class FileReport:
     """Messages about entry points that were too complex to follow to the end."""
     problems: tuple[str, ...] = ()
     """Parts of the file that could not be read: cells that do not parse."""
+    suppressed: tuple[Finding, ...] = ()
+    """What would be found but for a comment that silences it."""
 
 
 def scan(
@@ -52,22 +56,29 @@ def scan(
 ) -> list[Finding]:
     """All findings in a source, in the order of their places, each with its proved repair where there is one.
 
-    ``select`` is a set of rule codes, all by default. Without ``project`` no other file is looked at. Raises
-    ``SourceError`` for what is no Python source or notebook.
+    ``select`` is a set of rule codes, all by default. Without ``project`` no other file is looked at. What a comment
+    silences is left out. Raises ``SourceError`` for what is no Python source or notebook.
     """
     text = _source(source, filename)
-    findings, _ = Engine(project or Project(None), select).findings(text)
-    return sorted(findings, key=_order)
+    return sorted(Engine(project or Project(None), select).findings(text).findings, key=_order)
 
 
 def scan_file(
     filename: str, raw: bytes, project: Project | None = None, select: frozenset[str] | None = None
 ) -> FileReport:
-    """As :func:`scan`, with what could not be looked at. Raises ``SourceError``."""
+    """As :func:`scan`, with what is silenced and what could not be looked at. Raises ``SourceError``."""
     source = Source.from_bytes(raw, filename)
-    findings, analysis = Engine(project or Project(None), select).findings(source)
-    cut = tuple(f"{name} is too complex to be followed to its end; the rest was analysed" for name in analysis.cut)
-    return FileReport(filename, tuple(sorted(findings, key=_order)), cut, tuple(source.problems))
+    found = Engine(project or Project(None), select).findings(source)
+    cut = tuple(
+        f"{name} is too complex to be followed to its end; the rest was analysed" for name in found.analysis.cut
+    )
+    return FileReport(
+        filename,
+        tuple(sorted(found.findings, key=_order)),
+        cut,
+        tuple(source.problems),
+        tuple(sorted(found.suppressed, key=_order)),
+    )
 
 
 def mend(
@@ -80,7 +91,8 @@ def mend(
 ) -> Mended[Text]:
     """Apply all proved safe repairs (with ``unsafe``, all proved repairs) until none is left.
 
-    The result is of the type of ``source``. Mending the result again changes nothing. Raises ``SourceError``.
+    What a comment silences stays as it is; comments that silence nothing go last. The result is of the type of
+    ``source``. Mending the result again changes nothing. Raises ``SourceError``.
     """
     project = project or Project(None)
     current = source
@@ -90,7 +102,13 @@ def mend(
         engine = Engine(project, select)
         finding = engine.first_repair(_source(current, filename), unsafe)
         if finding is None or finding.repair is None:
-            break
+            unused = _unused_suppressions(current, filename, unsafe, select, project)
+            if not unused:
+                break
+            removals = [edit for found in unused if found.repair is not None for edit in found.repair.edits]
+            current = _applied(current, filename, removals)
+            applied += unused
+            continue
         edits = finding.repair.edits
         current = _applied(current, filename, [edit for edit in edits if edit.filename == filename])
         for name in sorted({edit.filename for edit in edits} - {filename}):
@@ -99,7 +117,7 @@ def mend(
                 others[name] = other.apply(_text_edits(other, [e for e in edits if e.filename == name]))
                 project = project.overlaid({name: Source.from_bytes(others[name], name)})
         applied.append(finding)
-    findings = sorted(Engine(project, select).findings(_source(current, filename))[0], key=_order)
+    findings = sorted(Engine(project, select).findings(_source(current, filename)).findings, key=_order)
     return Mended(current, tuple(applied), tuple(findings), others)
 
 
@@ -113,6 +131,22 @@ def mend_file(
 ) -> Mended[bytes]:
     """As :func:`mend`, for the bytes of a file of a project."""
     return mend(raw, filename, unsafe=unsafe, select=select, project=project)
+
+
+def _unused_suppressions(
+    current: str | bytes, filename: str, unsafe: bool, select: frozenset[str] | None, project: Project
+) -> list[Finding]:
+    """Findings about comments that silence nothing, with a repair to apply; one of each line, so that none overlap."""
+    source = _source(current, filename)
+    if MARK not in source.text:
+        return []
+    chosen: dict[tuple[int | None, int], Finding] = {}
+    for finding in Engine(project, select).findings(source).findings:
+        if finding.code != unused_suppression.RULE.code or finding.repair is None:
+            continue
+        if unsafe or finding.repair.safety is Safety.SAFE:
+            chosen.setdefault((finding.cell, finding.span.row), finding)
+    return list(chosen.values())
 
 
 def _source(source: str | bytes, filename: str) -> Source:

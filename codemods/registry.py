@@ -25,6 +25,7 @@ from . import (
     retain_for_create,
     step_between_backwards,
     undetached_fake,
+    unused_suppression,
 )
 from .draft import Context, Draft, Rule
 
@@ -53,6 +54,7 @@ MODULES: tuple[ModuleType, ...] = (
     missing_zero_grad,
     needless_retain_graph,
     full_hessian,
+    unused_suppression,
 )
 CODEMODS: tuple[Codemod, ...] = MODULES
 

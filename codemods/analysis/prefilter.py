@@ -15,11 +15,18 @@ FRAMEWORK: Final = re.compile(rb"def\s+(?:training_step|compute_loss|compute_obj
 """Losses that a framework back-propagates."""
 FED_BACK: Final = re.compile(rb"\b(\w+)\)*\s*=\s*[\w.]+\([^()\n=]*\b\1\b\s*\)")
 """A state that a call returns and takes: loops that never traverse keep its graph too."""
+SUPPRESSION: Final = b"gradmend:"
+"""What every suppression holds."""
 NUMBER: Final = re.compile(rb"\.item\(\)|\.numpy\(\)")
 
 
 def may_matter(raw: bytes, filename: str) -> bool:
-    """Whether ``raw`` has to be parsed: it holds a traversal, or a loop that feeds a state back."""
+    """Whether ``raw`` has to be parsed: it can hold a mistake, or holds a suppression, which may serve nothing."""
+    return SUPPRESSION in raw or may_go_wrong(raw)
+
+
+def may_go_wrong(raw: bytes) -> bool:
+    """Whether ``raw`` can hold a mistake that it shows by itself: a traversal, or a loop that feeds a state back."""
     if b"torch" not in raw and b"lightning" not in raw:
         return False
     if TRAVERSAL.search(raw) or FRAMEWORK.search(raw):

@@ -62,6 +62,8 @@ class Project:
         """Of each folder, what its files import."""
         self.scripts: dict[str, tuple[str, ...]] = {}
         """Of each file, the scripts that run it."""
+        self.importers: dict[str, dict[str, frozenset[str]] | None] = {}
+        """Of each top folder, what ``importers`` has found."""
 
     # -- files -----------------------------------------------------------------------------------------------------
 
@@ -140,6 +142,7 @@ class Project:
         other.paths = self.paths
         other._exists = self._exists
         other.folders, other.scripts = self.folders, self.scripts
+        other.importers = self.importers
         return other
 
     # -- what the interpreter asks ---------------------------------------------------------------------------------
