@@ -19,7 +19,7 @@ from .listing import counted
 from .patch import Change
 from .printable import printable_name
 from .report.texts import Texts
-from .run import apply_edits, rescan
+from .run import Outcome, apply_edits, rescan
 from .status import CLEAN, ERROR
 from .wanted import Fingerprint, fingerprint
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from .options import Options
     from .survey import Survey
 
+UNUSED = "GM001"
+"""The rule about suppressions that serve nothing."""
 MARK = re.compile(r"^(\s*#\s*gradmend:\s*ignore\[)([^\]]*)(\].*)$")
 
 
@@ -46,14 +48,16 @@ def add_ignores(result: Survey, options: Options, reason: str, allow_dirty: bool
     changes: list[Change] = []
     count = 0
     for outcome in result.outcomes:
-        if outcome.findings and outcome.raw is not None:
-            new = suppressed(outcome.path, outcome.raw, outcome.findings, reason)
+        # A comment that serves nothing is not helped by another one.
+        findings = [finding for finding in outcome.findings if finding.code != UNUSED]
+        if findings and outcome.raw is not None:
+            new = suppressed(outcome.path, outcome.raw, findings, reason)
             if new is None:
                 talk.error(f"{printable_name(outcome.path)}: no suppression could be placed here; nothing is written")
                 result.failed[outcome.path] = "no suppression could be placed"
                 continue
             changes.append(Change(outcome.path, outcome.raw, new))
-            count += len(outcome.findings)
+            count += len(findings)
     if changes and not allow_dirty and is_dirty(changes, talk):
         return ERROR
     written = write_changes(changes, result, talk)
@@ -86,13 +90,18 @@ def _serves(path: str, raw: bytes, new: bytes, findings: Sequence[Finding]) -> b
         return False
     expected = _counted(before.findings, path, raw)
     expected.subtract(_counted(findings, path, raw))
-    return +expected == _counted(after.findings, path, new)
+    return +expected == _counted(after.findings, path, new) and _unused(after) <= _unused(before)
 
 
 def _counted(findings: Iterable[Finding], path: str, raw: bytes) -> Counter[Fingerprint]:
+    """Findings by what they are known by; those about comments have their lines changed here."""
     texts = Texts()
     texts.add(path, raw)
-    return Counter(fingerprint(finding, texts.lines) for finding in findings)
+    return Counter(fingerprint(finding, texts.lines) for finding in findings if finding.code != UNUSED)
+
+
+def _unused(outcome: Outcome) -> int:
+    return sum(finding.code == UNUSED for finding in outcome.findings)
 
 
 def _statement(lines: Sequence[str], row: int) -> int:

@@ -1,9 +1,9 @@
-"""The README's transcripts: found, run again, and written anew.
+"""What the README shows of the program: transcripts, and the table of rules; found, made again, and written anew.
 
 A transcript is a fenced block below a comment ``<!-- run: gradmend … -->``. A ``console`` block shows the command and
 what it prints, any other only what it prints to standard output. Each command starts from fresh samples.
 
-``python -m tests.transcripts`` writes what the commands print now into the README.
+``python -m tests.transcripts`` writes what the commands print now into the README, and the rules there are.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests import rules_table
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -57,13 +59,13 @@ def find(text: str) -> list[Transcript]:
 
 
 def renew(text: str) -> str:
-    """The page with every transcript as its command prints it now."""
+    """The page with every transcript as its command prints it now, and the rules as they are now."""
 
     def block(found: re.Match[str]) -> str:
         transcript = Transcript(found["command"], found["kind"], found["text"])
         return f"<!-- run: {transcript.command} -->\n```{transcript.kind}\n{transcript.run()}"
 
-    return BLOCK.sub(block, text)
+    return rules_table.TABLE.sub(lambda _: rules_table.table(), BLOCK.sub(block, text))
 
 
 if __name__ == "__main__":
