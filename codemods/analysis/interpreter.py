@@ -186,7 +186,7 @@ class Interpreter(Drivers):
             before, driven = set(self.executed), set(self.driven)
             whole = self.guarded(Analysis(), path, lambda path=path: self.script(path))
             if whole and ((self.executed - before) & worth.nodes or self.driven != driven):
-                analysis.runs.append(Run(path, self.tape, frozenset(self.executed - before), path))
+                analysis.runs.append(Run(path, self.tape, frozenset(self.executed - before), script=path))
                 ended(analysis.runs[-1])
             else:
                 self.executed, self.driven = before, driven
