@@ -285,6 +285,7 @@ def _draft(context: Context, boundary: Boundary, carried: Carried, growth: Growt
     tensors = lambda: _plan(context, writes, growth, ".detach()")  # noqa: E731
     outside = lambda: _at_calls(context, writes, growth)  # noqa: E731
     if _wants_number(context, carried, writes):
+        draft.offers_alternatives = True
         draft.plans.append(Plan(Safety.SAFE, "Accumulate the number with `.item()`", numbers, Allowance()))
     draft.plans.append(Plan(Safety.SAFE, "Accumulate the value with `.detach()`", tensors, Allowance()))
     draft.plans.append(Plan(Safety.SAFE, "Hand on the value with `.detach()`", outside, Allowance()))

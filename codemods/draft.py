@@ -76,6 +76,8 @@ class Draft:
     traversal: Traversal | None = None
     """The traversal that dies, where one does: only one codemod explains it."""
     explains: bool = True
+    offers_alternatives: bool = False
+    """Whether another proved repair is as good, so that the reader may choose."""
     concerns: tuple[object, ...] | None = None
     """What the draft is about, in words that hold for all runs: one run's veto silences the others' drafts."""
 

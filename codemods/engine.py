@@ -182,7 +182,8 @@ class Engine:
                 continue
             proved.append(repair)
             gone = gone or self.vanished
-            if len(proved) >= 2 or candidate.plan.safety is Safety.SAFE:
+            enough = 2 if draft.offers_alternatives else 1
+            if len(proved) >= max(enough, 2 if proved[0].safety is not Safety.SAFE else enough):
                 break
         return proved, gone
 

@@ -448,7 +448,7 @@ class Statements(Expressions):
         listed = type(self.resolve(source)) is Sequence
         if len(items) > MOST_TURNS and not (exact and listed and len(items) <= MOST_MODULES and _all_modules(items)):
             items, exact = [*items[:2], items[-1]] if exact else items[:3], False
-        if not exact and len(self.loops) >= DEEP and any(turn for _, turn in self.loops):
+        if not exact and self.is_deep_again():
             items = items[:1]
         turns = [(guard, lambda item=item: self.turn(statement, item)) for guard, item in items]
         return self.loop(statement, turns, exact, statement.orelse)
@@ -473,8 +473,11 @@ class Statements(Expressions):
                         self.path = narrowed
             return self.block(statement.body)
 
-        again = len(self.loops) >= DEEP and any(number for _, number in self.loops)
-        return self.loop(statement, [(ALWAYS, turn)] * (1 if again else 2), False, statement.orelse)
+        return self.loop(statement, [(ALWAYS, turn)] * (1 if self.is_deep_again() else 2), False, statement.orelse)
+
+    def is_deep_again(self) -> bool:
+        """Whether this is a later iteration of loops around, like the one before it, with nothing new to show."""
+        return len(self.loops) >= DEEP and any(turn for loop, turn in self.loops if not loop.exact)
 
     def new_loop(self, statement: ast.AST, exact: bool) -> Loop:
         return Loop(statement, self.frame, exact)
