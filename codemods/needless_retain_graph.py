@@ -107,8 +107,10 @@ def _needless(context: Context, traversal: Traversal) -> bool:
 
 
 def _handed_on(context: Context, traversal: Traversal, kept: set[Node]) -> bool:
-    """Whether an iteration around the traversal leaves some of the graph in a state that later iterations read: they may
-    traverse it where two of them do not show it."""
+    """Whether an iteration around the traversal leaves some of the graph in a state that later iterations read.
+
+    They may traverse it where two of them do not show it.
+    """
     for boundary in context.facts.boundaries:
         if traversal.where.turn(boundary.loop) != boundary.number:
             continue
@@ -119,9 +121,10 @@ def _handed_on(context: Context, traversal: Traversal, kept: set[Node]) -> bool:
             if isinstance(carried.value, tuple):
                 if any(loop is boundary.loop and turn > boundary.number for loops in reads for loop, turn in loops):
                     return True
-            elif read_first(context, carried, boundary.loop, boundary.number + 1, traversal.path):
-                if any((boundary.loop, boundary.number + 1) in loops for loops in reads):
-                    return True
+            elif read_first(context, carried, boundary.loop, boundary.number + 1, traversal.path) and any(
+                (boundary.loop, boundary.number + 1) in loops for loops in reads
+            ):
+                return True
     return False
 
 
