@@ -120,7 +120,7 @@ def _is_sure(facts: Facts, event: Stale) -> bool:
     return (
         facts.parting(event.node.where, event.traversal.where) is None
         and facts.certain(event.node)
-        and facts.coincide(event.change.path, event.traversal.path, event.path)
+        and facts.coincide(event)
         and facts.reaches_plainly(event.traversal, event.node)
     )
 

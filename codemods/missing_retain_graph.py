@@ -102,7 +102,7 @@ def _is_sure(facts: Facts, event: Refreed) -> bool:
     """Whether both traversals surely walk the node, and on one path."""
     return (
         facts.certain(event.node)
-        and facts.coincide(event.earlier.path, event.traversal.path, event.path)
+        and facts.coincide(event)
         and facts.reaches_plainly(event.earlier, event.node)
         and facts.reaches_plainly(event.traversal, event.node)
     )

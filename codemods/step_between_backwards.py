@@ -110,7 +110,7 @@ def _same_iteration(facts: Facts, event: Stale) -> bool:
 def _is_sure(facts: Facts, event: Stale) -> bool:
     return (
         facts.certain(event.node)
-        and facts.coincide(event.change.path, event.traversal.path, event.path)
+        and facts.coincide(event)
         and facts.reaches_plainly(event.traversal, event.node)
     )
 

@@ -6,10 +6,10 @@ from collections.abc import Hashable, Iterable
 from functools import cached_property
 from typing import Final
 
-from .guards import Guard
 from .interpreter import Run
 from .tape import (
     Boundary,
+    Change,
     Discarded,
     Edge,
     Escape,
@@ -138,10 +138,31 @@ class Facts:
             stack.extend(edge.node for edge in one.edges)
         return False
 
-    def coincide(self, one: Guard, other: Guard, both: Guard) -> bool:
-        """Whether two events are known to happen in one run: no condition of the first must meet an independent one of
-        the second. ``both`` is the path on which they clash."""
-        return not (one.beyond(other).facts and both.beyond(one).facts)
+    def coincide(self, event: Refreed | Stale) -> bool:
+        """Whether the two events that clash are known to happen in one run.
+
+        No condition of the first must meet an independent one of the second, unless they clash on either side of that.
+        """
+        first = _first(event)
+        if not first.path.beyond(event.traversal.path).facts:
+            return True
+        events: list[Refreed | Stale] = [*self.refreed, *self.stale]
+        siblings = [
+            other
+            for other in events
+            if type(other) is type(event)
+            and other.traversal.call is event.traversal.call
+            and other.traversal.where.loops == event.traversal.where.loops
+            and other.node.where.node is event.node.where.node
+            and _first(other).where.node is first.where.node
+        ]
+        left = dict(event.path.beyond(first.path).facts)
+        for key, value in list(left.items()):
+            if any(key in other.path.facts and other.path.facts[key] != value for other in siblings):
+                del left[key]
+                if isinstance(key, tuple) and isinstance(key[-1], tuple) and key[-1][0] == "equal":
+                    left.pop(("value", key[-1][1]), None)
+        return not left
 
     def reaches_plainly(self, traversal: Traversal, node: Node) -> bool:
         """Whether ``traversal`` gets to ``node`` through operations alone, past no call that cannot be seen."""
@@ -228,6 +249,11 @@ class Facts:
             if clear.index > traversal.index and any(t is traversal for _, t in clear.cleared.get(leaf, ())):
                 return True
         return False
+
+
+def _first(event: Refreed | Stale) -> Traversal | Change:
+    """What made the traversal of ``event`` fail."""
+    return event.earlier if isinstance(event, Refreed) else event.change
 
 
 def frame_statement(where: Where, frame: Frame) -> object | None:

@@ -213,6 +213,23 @@ REPORTED = {
             value.mean().backward()
             actor_optimizer.step()
         """,
+    "on either side of a branch": """
+        import sys
+        flag = len(sys.argv) > 99
+        for i, state in enumerate(torch.randn(3, 6, 3)):
+            action = actor(state)
+            value = q(critic, state, action)
+            if i % 2 == 0:
+                value.mean().backward(retain_graph=True)
+                actor_optimizer.step()
+            critic_optimizer.zero_grad()
+            if flag:
+                loss = (value - 1).mean()
+            else:
+                loss = (value + 1).pow(2).mean()
+            loss.backward()
+            critic_optimizer.step()
+        """,
     "the loss is read on the way": """
         for state in torch.randn(3, 6, 3):
             critic_optimizer.zero_grad()
