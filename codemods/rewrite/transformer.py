@@ -16,6 +16,7 @@ from libcst.metadata import CodePosition, CodeRange, MetadataWrapper, Whitespace
 
 from ..analysis.matching import parse as python_tree
 from .edits import LineTable, TextEdit, ordered
+from .regions import Change, changed, regions_of, shifted
 
 # Python starts to count the indentation anew at a form feed, libcst does not.
 _FORM_FEED_BEFORE_CODE = re.compile(r"^[ \t]*\f[ \t\f]*(?<=\f)(?=[ \t]*[^\s#])", re.MULTILINE)
@@ -29,15 +30,6 @@ _Replacement = libcst.BaseExpression | libcst.FlattenSentinel[_Statement] | libc
 
 class RewriteError(ValueError):
     """libcst cannot read the source, or what the edits make of it; the message says which and why."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """One edit in offsets."""
-
-    start: int
-    end: int
-    content: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,42 +54,60 @@ class _Choice:
     """A node, the edits that it takes, and what comes in its place."""
 
     candidate: _Candidate
-    changes: tuple[_Change, ...]
+    changes: tuple[Change, ...]
     replacement: _Replacement
 
 
 def rewrite(text: str, edits: Iterable[TextEdit]) -> str:
     """``text`` with all edits applied: each made by replacing the smallest expression or statement that holds it.
 
-    ``text`` has ``\\n`` line ends, as ``Source.text``. Where no smaller node will do, the module is the node. Raises
-    ``RewriteError``, ``EditConflict`` on overlap, and ``IndexError`` for a span outside the text.
+    ``text`` has ``\\n`` line ends, as ``Source.text``. Where no smaller node will do, the top-level statement is the
+    node, or the module. Raises ``RewriteError``, ``EditConflict`` on overlap, and ``IndexError`` for a span outside
+    the text.
     """
-    in_order = ordered(edits)
     table = LineTable(text)
-    changes = [_Change(*table.offsets(edit.span), edit.content) for edit in in_order]
-    if not changes or _FORM_FEED_BEFORE_CODE.search(text):
-        return _checked(_changed(text, 0, changes))
-    module = parse(text)
-    try:
-        choices = _Chooser(text, table, module, changes).choose()
-    except RecursionError:
-        # libcst reads what is nested this deeply, but cannot walk it.
-        choices = None
-    if choices is None:
-        return _checked(_changed(text, 0, changes))
-    replacer = _Replacer({id(choice.candidate.node): choice.replacement for choice in choices})
-    writer = _Writer(text, module)
+    changes = [Change(*table.offsets(edit.span), edit.content) for edit in ordered(edits)]
     pieces: list[str] = []
     position = 0
     try:
+        # libcst takes its time, and most of a file has no edit.
+        for start, end in regions_of(_python_tree(text), text, table, changes):
+            members = [change for change in changes if start <= change.start and change.end <= end]
+            members = [change for change in members if change.start < end or change.start == len(text)]
+            pieces += (text[position:start], _rewritten(text[start:end], shifted(members, start)))
+            position = end
+    except RewriteError:
+        # A statement that makes sense only together with what stands around it.
+        return _checked(changed(text, changes))
+    pieces.append(text[position:])
+    return "".join(pieces)
+
+
+def _rewritten(text: str, changes: Sequence[Change]) -> str:
+    """As ``rewrite`` for a text that is parsed as a whole."""
+    if _FORM_FEED_BEFORE_CODE.search(text):
+        return _checked(changed(text, changes))
+    module = parse(text)
+    pieces: list[str] = []
+    position = 0
+    try:
+        choices = _Chooser(text, module, changes).choose()
+        if choices is None:
+            return _checked(changed(text, changes))
+        replacer = _Replacer({id(choice.candidate.node): choice.replacement for choice in choices})
+        writer = _Writer(text, module)
         for statement in writer.outermost(choice.candidate for choice in choices):
             pieces += (text[position : statement.start], writer.code(statement, statement.node.visit(replacer)))
             position = statement.end
-    except (libcst.CSTValidationError, libcst.CSTLogicError, _NotKeptError, RecursionError):
-        # An expression that may not stand where the old one stood, for want of white space or parentheses around it.
-        return _checked(_changed(text, 0, changes))
+    except (*_MISPLACED, _NotKeptError, RecursionError):
+        # The last: libcst has read what is nested so deeply that it cannot walk it.
+        return _checked(changed(text, changes))
     pieces.append(text[position:])
     return "".join(pieces)
+
+
+_MISPLACED = (libcst.CSTValidationError, libcst.CSTLogicError, AttributeError, TypeError)
+"""What libcst's nodes raise when they are made anew around an expression that may not stand where the old one stood."""
 
 
 class _NotKeptError(Exception):
@@ -112,13 +122,7 @@ def _checked(text: str) -> str:
 
 def parse(text: str) -> libcst.Module:
     """``text`` as libcst reads it; ``RewriteError`` where it, or Python, does not."""
-    try:
-        tree = python_tree(text)
-    except SyntaxError as error:
-        raise RewriteError(f"line {error.lineno} does not parse: {error.msg}") from None
-    except (ValueError, RecursionError, MemoryError):
-        raise RewriteError("Python does not parse this") from None
-    if _is_deeper(tree, _DEEPEST):
+    if _is_deeper(_python_tree(text), _DEEPEST):
         raise RewriteError("the source is nested too deeply for libcst")
     try:
         return libcst.parse_module(text)
@@ -126,6 +130,15 @@ def parse(text: str) -> libcst.Module:
         raise RewriteError(f"libcst cannot parse this: {error.message}") from None
     except RecursionError:
         raise RewriteError("the source is nested too deeply for libcst") from None
+
+
+def _python_tree(text: str) -> ast.Module:
+    try:
+        return python_tree(text)
+    except SyntaxError as error:
+        raise RewriteError(f"line {error.lineno} does not parse: {error.msg}") from None
+    except (ValueError, RecursionError, MemoryError):
+        raise RewriteError("Python does not parse this") from None
 
 
 def _is_deeper(tree: ast.AST, limit: int) -> bool:
@@ -151,6 +164,22 @@ class _Replacer(libcst.CSTTransformer):
         self, original_node: libcst.CSTNode, updated_node: libcst.CSTNode
     ) -> libcst.CSTNode | _Replacement:
         return self._replacements.get(id(original_node), updated_node)
+
+
+class _ExplicitIndentation(libcst.CSTTransformer):
+    """Writes down in each block the indentation that it has by default."""
+
+    def __init__(self, default: str) -> None:
+        super().__init__()
+        self._default = default
+
+    def leave_IndentedBlock(  # noqa: N802
+        self, original_node: libcst.IndentedBlock, updated_node: libcst.IndentedBlock
+    ) -> libcst.IndentedBlock:
+        return updated_node if updated_node.indent is not None else updated_node.with_changes(indent=self._default)
+
+    def leave_Match(self, original_node: libcst.Match, updated_node: libcst.Match) -> libcst.Match:  # noqa: N802
+        return updated_node if updated_node.indent is not None else updated_node.with_changes(indent=self._default)
 
 
 class _Writer:
@@ -207,9 +236,9 @@ class _Writer:
 class _Chooser:
     """Finds for all edits the nodes to replace."""
 
-    def __init__(self, text: str, table: LineTable, module: libcst.Module, changes: Sequence[_Change]) -> None:
+    def __init__(self, text: str, module: libcst.Module, changes: Sequence[Change]) -> None:
         self._text = text
-        self._table = table
+        self._table = LineTable(text)
         self._module = module
         self._changes = changes
         # The tree was parsed a moment ago, so that no node stands in it twice.
@@ -238,11 +267,11 @@ class _Chooser:
         return choices
 
     def _candidates(
-        self, node: libcst.CSTNode, change: _Change, indentation: str, statements: tuple[_Candidate, ...]
+        self, node: libcst.CSTNode, change: Change, indentation: str, statements: tuple[_Candidate, ...]
     ) -> Iterator[_Candidate]:
         """The expressions and statements below ``node`` that hold the edit."""
         is_block = isinstance(node, libcst.Module | libcst.IndentedBlock)
-        if isinstance(node, libcst.IndentedBlock):
+        if isinstance(node, libcst.IndentedBlock | libcst.Match):
             indentation += self._module.default_indent if node.indent is None else node.indent
         for child in self._children_near(node, change):
             place = self._ranges.get(child)
@@ -261,7 +290,7 @@ class _Chooser:
                 yield _Candidate(child, start, end, indentation, statements)
             yield from self._candidates(child, change, indentation, inner)
 
-    def _children_near(self, node: libcst.CSTNode, change: _Change) -> Sequence[libcst.CSTNode]:
+    def _children_near(self, node: libcst.CSTNode, change: Change) -> Sequence[libcst.CSTNode]:
         """The children of ``node`` that may hold the edit: of the many statements of a block only the near ones."""
         if not isinstance(node, libcst.Module | libcst.IndentedBlock):
             return node.children
@@ -276,16 +305,16 @@ class _Chooser:
             return len(self._text)
         return min(self._table.starts[position.line - 1] + position.column, len(self._text))
 
-    def _try(self, candidate: _Candidate, taken: set[_Change]) -> _Choice | None:
+    def _try(self, candidate: _Candidate, taken: set[Change]) -> _Choice | None:
         """The replacement of a candidate by itself with its edits made; None if that is no such node."""
-        changes: list[_Change] = []
+        changes: list[Change] = []
         for change in self._changes:
             if candidate.holds(change.start, change.end):
                 if change not in taken:
                     changes.append(change)
             elif change.start < candidate.end and candidate.start < change.end:
                 return None
-        code = _changed(self._text[candidate.start : candidate.end], candidate.start, changes)
+        code = changed(self._text[candidate.start : candidate.end], shifted(changes, candidate.start))
         replacement: _Replacement | None
         if isinstance(candidate.node, libcst.BaseExpression):
             replacement = self._expression(code, candidate.indentation)
@@ -295,7 +324,8 @@ class _Chooser:
 
     def _expression(self, code: str, indentation: str) -> libcst.BaseExpression | None:
         """``code`` as an expression inside a block of this indentation, which its further rows have too."""
-        body = self._block(indentation + code, indentation)
+        # The line end that would end the statement is none of the expression.
+        body = None if code.endswith("\n") else self._block(indentation + code, indentation)
         if body is None or len(body) != 1:
             return None
         line = body[0]
@@ -326,8 +356,12 @@ class _Chooser:
             module = libcst.parse_module(head + code, self._module.config_for_parsing)
         except libcst.ParserSyntaxError:
             return None
-        if module.header or module.footer:
+        if module.header or module.footer or module.code != head + code:
+            # The last: libcst drops a line end before a parameter's comma, for one.
             return None
+        if module.default_indent != self._module.default_indent:
+            # It is the first that a text has; a block that has it must say so elsewhere.
+            module = module.visit(_ExplicitIndentation(module.default_indent))
         if not indentation:
             return _line_statements(module.body)
         if len(module.body) != 1:
@@ -344,14 +378,3 @@ class _Chooser:
 def _line_statements(body: Sequence[libcst.BaseStatement]) -> Sequence[_Statement]:
     """All but the first of the statements."""
     return [statement for statement in body[1:] if isinstance(statement, _Statement)]
-
-
-def _changed(text: str, offset: int, changes: Sequence[_Change]) -> str:
-    """The edits made in ``text``, which starts at ``offset``."""
-    pieces: list[str] = []
-    position = 0
-    for change in changes:
-        pieces += (text[position : change.start - offset], change.content)
-        position = change.end - offset
-    pieces.append(text[position:])
-    return "".join(pieces)

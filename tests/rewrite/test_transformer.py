@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -50,6 +52,7 @@ def edit(text: str, old: str, new: str) -> TextEdit:
         [("total\n", "total")],
         [(TEXT, "")],
         [("total = 0", "total = 0; count = 1"), ("(1, 2)", "(1,\n 2)")],
+        [("        # one step\n", "        match x:\n          case 1:\n            f(\n)\n")],
     ],
 )
 def test_both_ways_come_to_one_text(changes: list[tuple[str, str]]) -> None:
@@ -72,10 +75,18 @@ def test_any_edits_come_to_one_text_or_to_none(index: int, data: st.DataObject) 
         )
     try:
         expected = splice(text, edits)
+        ast.parse(expected)
         result = rewrite(text, edits)
-    except (EditConflict, RewriteError):
+    except (EditConflict, RewriteError, SyntaxError):
         return
     assert result == expected
+
+
+@pytest.mark.parametrize("content", ["f(\n)", "f(\n  )", "f(1,\n        2)\n    g(\n)"])
+def test_rows_in_a_case_keep_their_indentation(content: str) -> None:
+    text = "match x:\n  case 1:\n    y\n"
+    edits = [edit(text, "y", content)]
+    assert rewrite(text, edits) == splice(text, edits)
 
 
 def test_no_edit_is_no_change() -> None:
