@@ -241,9 +241,11 @@ def rescan(path: str, raw: bytes, rules: frozenset[str] | None) -> Outcome:
 
 def spliced(text: str, edits: Iterable[Edit]) -> str:
     """``text`` (of one cell or file) with ``edits`` made; EditConflict where they contradict each other."""
-    from gradmend.codemods.rewrite.edits import TextEdit, splice
+    from gradmend.codemods.analysis.lines import WrittenText
+    from gradmend.codemods.rewrite.edits import TextEdit
 
-    return splice(text, [TextEdit(edit.span, edit.content) for edit in edits])
+    # The last line of a cell has no line end, and an edit may take the whole line.
+    return WrittenText(text).apply(TextEdit(edit.span, edit.content) for edit in edits)
 
 
 def apply_edits(raw: bytes, path: str, edits: Iterable[Edit]) -> bytes:

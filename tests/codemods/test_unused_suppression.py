@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from gradmend import codemods
+from gradmend.cli.app import app
 from gradmend.codemods import Finding, Project, Safety, mend_file, scan_file
 from tests.analysis.test_suppression import LEAK, LOOP, notebook, with_leak
 
@@ -223,3 +225,11 @@ def test_file_that_others_import(tmp_path: Path) -> None:
     assert found() == [2, 4]
     (tmp_path / "look.ipynb").write_bytes(notebook("import helper\n", "helper.f(1)"))
     assert found() == [4]
+
+
+def test_removal_of_a_cell_s_last_line_can_be_shown(tmp_path: Path) -> None:
+    path = tmp_path / "a.ipynb"
+    path.write_bytes(notebook("y = 2\n# gradmend: ignore"))
+    result = CliRunner().invoke(app, ["check", "--isolated", "--output-format", "full", str(path)])
+    assert result.exit_code == 1
+    assert "  - # gradmend: ignore\n" in result.stdout
