@@ -124,4 +124,4 @@ def test_what_libcst_cannot_walk_is_still_repaired(deep: str) -> None:
 def test_what_would_overflow_the_stack_is_an_error_and_no_crash() -> None:
     text = "y = 1\nx = " + "a if b else " * 2900 + "c\n"
     with pytest.raises(RewriteError, match=r"nested too deeply|does not parse"):
-        rewrite(text, [edit(text, "1", "2")])
+        rewrite(text, [edit(text, "x", "z")])
