@@ -147,6 +147,8 @@ def _dying(context: Context) -> Iterator[Invariant]:
         change = event.change if isinstance(event, Stale) else None
         first = event.earlier if isinstance(event, Refreed) else event.change
         parted = facts.parting(first.where, event.traversal.where)
+        if isinstance(event, Refreed) and facts.walks_parts(event):
+            continue
         if parted is None or parted[1] >= parted[2] or not facts.certain(event.node):
             continue
         loop, _, turn = parted

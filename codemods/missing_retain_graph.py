@@ -2,7 +2,8 @@
 
 ## What it does
 
-Finds two traversals that share a part of the graph within one iteration, the first of which frees it.
+Finds two traversals that share a part of the graph within one iteration, the first of which frees it; and loops that
+walk back from the rows of one result, or from a list of losses of one forward pass.
 
 ## Why is this bad?
 
@@ -78,11 +79,12 @@ RULE = Rule("GM305", "missing-retain-graph", "Two traversals of one graph, and t
 
 
 def find(context: Context) -> Iterator[Draft]:
-    """Drafts for every call that frees what a later traversal of the same iteration walks."""
+    """Drafts for every call that frees what a later traversal of the same iteration, or of the next part, walks."""
     facts = context.facts
     last: dict[Traversal, Refreed] = {}
     for event in facts.refreed:
-        if _same_iteration(facts, event) and _is_sure(facts, event) and not context.is_expected(event.traversal.where):
+        together = _same_iteration(facts, event) or facts.walks_parts(event)
+        if together and _is_sure(facts, event) and not context.is_expected(event.traversal.where):
             known = last.get(event.traversal)
             # Each traversal is laid at the door of the one just before it, so that all but the last get their flag.
             if known is None or known.earlier.index < event.earlier.index:
@@ -116,7 +118,11 @@ def _draft(context: Context, event: Refreed) -> Draft:
     same_loss = both_accumulate and {e.node for e in earlier.roots} == {e.node for e in later.roots}
     apart = any(type(one) is Step for one in between)
     message = "This traversal frees the graph, and a later one walks it again"
-    if same_loss:
+    if earlier.call is later.call and context.facts.walks_parts(event):
+        message = (
+            "This traversal frees the graph, and walks it again for the next part of what was computed before the loop"
+        )
+    elif same_loss:
         message += ": both start from the same loss"
     elif _sum_does_the_same(earlier, later, between):
         message += "; back-propagating the sum of both losses once gives the same gradients"

@@ -45,6 +45,25 @@ LINEAR: Final = frozenset(
     }
 )
 """Operations through which a running total carries on."""
+PICKING: Final = frozenset(
+    {
+        "select",
+        "slice",
+        "squeeze",
+        "view",
+        "reshape",
+        "sum",
+        "mean",
+        "mul",
+        "div",
+        "neg",
+        "add",
+        "sub",
+        "merge",
+        "scale",
+    }
+)
+"""Operations that make a loss of a part of something, or weigh it."""
 SCALING: Final = frozenset({"mul", "div", "true_divide", "multiply", "lerp"})
 
 
@@ -163,6 +182,26 @@ class Facts:
                 if isinstance(key, tuple) and isinstance(key[-1], tuple) and key[-1][0] == "equal":
                     left.pop(("value", key[-1][1]), None)
         return not left
+
+    def walks_parts(self, event: Refreed) -> bool:
+        """Whether a loop walks back from one part after the other of what was computed before it: from the rows of a
+        result, or from a list of losses."""
+        parted = self.parting(event.earlier.where, event.traversal.where)
+        if parted is None or event.node.where.turn(parted[0]) is not None:
+            return False
+        loop = parted[0]
+        if {edge.node for edge in event.earlier.roots} == {edge.node for edge in event.traversal.roots}:
+            return False
+        for traversal in (event.earlier, event.traversal):
+            turn = traversal.where.turn(loop)
+            for node in traversal.reached:
+                own = node.where.turn(loop)
+                if node.kind == "leaf" or own is None:
+                    continue
+                picks = node.operation in PICKING and all(edge.node.kind != "leaf" for edge in node.edges)
+                if own != turn or not picks:
+                    return False
+        return not any(event.earlier.index < step.index < event.traversal.index for step in self.steps)
 
     def reaches_plainly(self, traversal: Traversal, node: Node) -> bool:
         """Whether ``traversal`` gets to ``node`` through operations alone, past no call that cannot be seen."""

@@ -99,6 +99,31 @@ MENDED = {
             "+(size,) = torch.autograd.grad(loss, trunk.weight, retain_graph=True)",
         ],
     ),
+    "a list of losses": (
+        """
+        for x in batches:
+            h = trunk(x).tanh()
+            losses = [head(h).mean(), tail(h).mean(), h.pow(2).mean()]
+            optimizer.zero_grad()
+            for loss in losses:
+                (loss / len(losses)).backward()
+            optimizer.step()
+        """,
+        ["-(loss / len(losses)).backward()", "+(loss / len(losses)).backward(retain_graph=True)"],
+    ),
+    "a Jacobian row by row": (
+        """
+        x = batches[0, 0].clone().requires_grad_()
+        y = trunk(x).tanh()
+        rows = []
+        for i in range(len(y)):
+            rows.append(torch.autograd.grad(y[i], x)[0])
+        """,
+        [
+            "-rows.append(torch.autograd.grad(y[i], x)[0])",
+            "+rows.append(torch.autograd.grad(y[i], x, retain_graph=True)[0])",
+        ],
+    ),
     "losses made by methods": (
         """
         class Net(nn.Module):
@@ -156,6 +181,19 @@ LEFT_ALONE = {
             (g,) = torch.autograd.grad(loss, trunk.weight, create_graph=True)
             optimizer.zero_grad()
             (loss + g.pow(2).sum()).backward()
+            optimizer.step()
+        """,
+    "rows of a graph that is retained": """
+        x = batches[0, 0].clone().requires_grad_()
+        y = trunk(x).tanh()
+        rows = [torch.autograd.grad(part, x, retain_graph=True)[0] for part in y]
+        """,
+    "a list of losses without a common graph": """
+        for x in batches:
+            losses = [head(trunk(x).tanh()).mean() for _ in range(2)]
+            optimizer.zero_grad()
+            for loss in losses:
+                loss.backward()
             optimizer.step()
         """,
     "two forward passes": """
