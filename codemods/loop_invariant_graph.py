@@ -78,6 +78,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from .analysis.facts import Facts, edges_reach, frames_of
+from .analysis.recording import owns
 from .analysis.tape import Carried, Change, Edge, Loop, Node, Refreed, Stale, Traversal, Where
 from .draft import Allowance, Context, Draft, Plan, Rule
 from .finding import Role, Safety, Severity
@@ -278,7 +279,11 @@ def _fate(context: Context, invariant: Invariant, node: Node | None = None) -> s
     if places:
         return "accumulated"
     since = min(traversal.index for traversal in invariant.traversals)
-    known = all(step.parameters is not None and step.parameters.whole for step in facts.steps if step.index > since)
+    steps = [step for step in facts.steps if step.index > since]
+    known = all(step.parameters is not None and step.parameters.whole for step in steps)
+    # The parameters of a module that cannot be seen may belong to an optimizer by way of one that holds it.
+    hidden = [leaf for leaf in leaves if leaf.operation == "parameters"]
+    known = known and all(any(owns(s.parameters, leaf) for s in steps if s.parameters) for leaf in hidden)
     return "unused" if known and trained else "unknown"
 
 

@@ -516,6 +516,29 @@ UNKNOWN = {
                 loss.backward()
                 optimizer.step()
         """,
+    "a part of a model that cannot be seen": """
+        import torch
+        from torch import nn
+
+        class Model(nn.Module):
+            def __init__(self, bert):
+                super().__init__()
+                self.embedding = bert.embeddings
+                self.mask = self.embedding(torch.tensor([[3]])) * 2
+                self.out = nn.Linear(4, 1)
+
+            def forward(self, x):
+                return self.out(self.embedding(x) * self.mask)
+
+        def train(bert, loader):
+            model = Model(bert)
+            optimizer = torch.optim.Adam(model.parameters())
+            for x in loader:
+                loss = model(x).mean()
+                optimizer.zero_grad()
+                loss.backward(retain_graph=True)
+                optimizer.step()
+        """,
     "data that nobody knows": """
         import torch
 
