@@ -1,7 +1,8 @@
 """Scripts of the project that run what a file defines: they give its functions their real arguments.
 
-Looked for in the file's own folder, the one above and the top folder of the project, by a regular expression on bytes;
-only what imports the file is parsed.
+Only scripts that are not examined for themselves, because nothing in them traverses. They are looked for in the file's
+own folder, the one above and the top folder of the project, by a regular expression on bytes; only a script that
+imports the file is parsed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from .prefilter import may_go_wrong
+
 if TYPE_CHECKING:
     from .project import Project
 
@@ -19,6 +22,8 @@ MOST_FILES: Final = 80
 """Python files of one folder that are looked at, in the order of their names."""
 MOST_SCRIPTS: Final = 3
 """Scripts that are run for one file."""
+MOST_BETWEEN: Final = 8
+"""Modules between a file and the scripts that are looked at."""
 MOST_PARENTS: Final = 6
 """How far up the top folder of the project is looked for."""
 TOPS: Final = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
@@ -26,10 +31,11 @@ TOPS: Final = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.
 IMPORT: Final = re.compile(rb"^[ \t]*(?:from\b[^\n]*?\bimport[ \t]*\([^)]*\)|(?:from|import)\b[^\n]*)", re.MULTILINE)
 STARTS: Final = re.compile(rb"__main__|^def main\b|^[A-Za-z_][\w.]*\(|^(?:for|while)\b", re.MULTILINE)
 """What a script has and a module of definitions has not: statements at its top level that do something."""
+NO_SCRIPT: Final = re.compile(r"test_|setup\.py|conftest\.py")
 WORD: Final = re.compile(rb"\w+")
 
 Imports = dict[str, tuple[frozenset[bytes], bool]]
-"""For each file of a folder, the words of its import statements and whether it starts something."""
+"""For each file of a folder, the words of its import statements and whether it is a script to run."""
 
 
 def scripts_importing(project: Project, filename: str) -> tuple[str, ...]:
@@ -44,26 +50,23 @@ def scripts_importing(project: Project, filename: str) -> tuple[str, ...]:
 
 def _scripts(project: Project, filename: str) -> Iterator[str]:
     folders = [_imports(project, folder) for folder in _folders(project, filename)]
-    found = 0
     seen = {os.path.abspath(filename)}
-    wanted = [filename]
-    for depth in range(2):
-        further: list[str] = []
-        for target in wanted:
-            for path in _importers(project, folders, target):
-                if os.path.abspath(path) in seen:
-                    continue
+    found = 0
+    # The modules that import the file are gone through after it.
+    targets = [filename]
+    for target in targets:
+        for path, is_script in _importers(folders, target):
+            if os.path.abspath(path) in seen:
+                continue
+            if not is_script:
+                if target is filename and len(targets) <= MOST_BETWEEN:
+                    targets.append(path)
+            elif _imports_really(project, path, target):
                 seen.add(os.path.abspath(path))
-                if any(path in imports and imports[path][1] for imports in folders):
-                    yield path
-                    found += 1
-                    if found == MOST_SCRIPTS:
-                        return
-                elif depth == 0:
-                    further.append(path)
-        if found:
-            return
-        wanted = further
+                yield path
+                found += 1
+                if found == MOST_SCRIPTS:
+                    return
 
 
 def _folders(project: Project, filename: str) -> list[str]:
@@ -99,7 +102,7 @@ def _imports(project: Project, folder: str) -> Imports:
         return known
     found: Imports = {}
     try:
-        names = sorted(name for name in os.listdir(folder or ".") if name.endswith(".py"))
+        names = sorted(name for name in os.listdir(folder or ".") if name.endswith(".py") and not NO_SCRIPT.match(name))
     except OSError:
         names = []
     for name in names[:MOST_FILES]:
@@ -107,23 +110,24 @@ def _imports(project: Project, folder: str) -> Imports:
         raw = project.reader(path) if project.reader is not None else None
         if raw is not None:
             words = frozenset(word for statement in IMPORT.findall(raw) for word in WORD.findall(statement))
-            found[path] = (words, STARTS.search(raw) is not None)
+            # What may go wrong in a script of its own is found with it, in whatever file it is.
+            found[path] = (words, STARTS.search(raw) is not None and not may_go_wrong(raw))
     project.folders[folder] = found
     return found
 
 
-def _importers(project: Project, folders: list[Imports], filename: str) -> list[str]:
-    """The files that import ``filename``, those called like a program's start first."""
+def _importers(folders: list[Imports], filename: str) -> list[tuple[str, bool]]:
+    """The files that seem to import ``filename`` and whether they are scripts; those called like a start first."""
     stem = os.path.splitext(os.path.basename(filename))[0]
     package = os.path.basename(os.path.dirname(os.path.abspath(filename)))
     words = {package.encode()} if stem == "__init__" else {stem.encode(), package.encode()}
     paths = [
-        path
+        (path, is_script)
         for imports in folders
-        for path, (mentioned, _) in imports.items()
-        if mentioned & words and path != filename and _imports_really(project, path, filename)
+        for path, (mentioned, is_script) in imports.items()
+        if mentioned & words and path != filename
     ]
-    return sorted(paths, key=lambda path: not re.match(r"main|train|run", os.path.basename(path)))
+    return sorted(paths, key=lambda found: not re.match(r"main|train|run", os.path.basename(found[0])))
 
 
 def _imports_really(project: Project, path: str, filename: str) -> bool:

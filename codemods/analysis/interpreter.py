@@ -31,6 +31,8 @@ from .values import (
 
 BUDGET: Final = 80_000
 """Tape steps (expressions, statements, recorded operations) for one entry point."""
+SCRIPT_BUDGET: Final = 30_000
+"""Tape steps for another file that may call what is analysed."""
 DEFINITION_BUDGET: Final = 5_000
 """Tape steps for making one definition of an imported module."""
 TRIGGERS: Final = frozenset({"backward", "manual_backward", "retain_graph", "create_graph", "retain_variables", "grad"})
@@ -70,11 +72,15 @@ class Interpreter(Drivers):
         self.calling_back: list[ast.AST] = []
         self.central: dict[ast.AST, bool] = {}
         self.reaching: frozenset[str] = frozenset()
+        self.reached: set[tuple[str, str]] | None = None
+        """The functions that a script runs, by file and name; None while none is run."""
 
     # -- hooks of the layers below ---------------------------------------------------------------------------------
 
     def entered(self, function: FunctionValue) -> None:
         self.executed.add(function.node)
+        if self.reached is not None:
+            self.reached.add((os.path.abspath(function.module.filename), function.name))
 
     def is_central(self, function: FunctionValue) -> bool:
         known = self.central.get(function.node)
@@ -184,7 +190,10 @@ class Interpreter(Drivers):
             self.restore(frame)
             self.tape = Tape(shared)
             before, driven = set(self.executed), set(self.driven)
-            whole = self.guarded(Analysis(), path, lambda path=path: self.script(path))
+            self.reached = set()
+            whole = self.guarded(Analysis(), path, lambda path=path: self.script(path), SCRIPT_BUDGET)
+            self.project.reached[path] = frozenset(self.reached) if whole else frozenset()
+            self.reached = None
             if whole and ((self.executed - before) & worth.nodes or self.driven != driven):
                 analysis.runs.append(Run(path, self.tape, frozenset(self.executed - before), script=path))
                 ended(analysis.runs[-1])
@@ -206,10 +215,13 @@ class Interpreter(Drivers):
         if worth.nodes <= self.executed and next(self.drivable(frame), None) is None:
             return
         self.modules[os.path.abspath(filename)] = self.modules[filename]
+        own = os.path.abspath(filename)
         for path in scripts_importing(self.project, filename):
             if worth.nodes <= self.executed and next(self.drivable(frame), None) is None:
                 return
-            yield path
+            known = self.project.reached.get(path)
+            if known is None or any((own, name) in known for name in worth.names):
+                yield path
 
     def script(self, path: str) -> None:
         """Run another file of the project from its top, and its ``main`` if it does not run that itself."""
@@ -226,9 +238,9 @@ class Interpreter(Drivers):
         if type(main) is FunctionValue and main.node not in self.executed:
             self.call_function(main, [], {}, main.node)
 
-    def guarded(self, analysis: Analysis, name: str, run: object) -> bool:
+    def guarded(self, analysis: Analysis, name: str, run: object, budget: int = BUDGET) -> bool:
         """Run one entry point within its budget."""
-        self.budget = BUDGET
+        self.budget = budget
         try:
             run()  # type: ignore[operator]
         except TooComplex:

@@ -62,6 +62,8 @@ class Project:
         """Of each folder, what its files import."""
         self.scripts: dict[str, tuple[str, ...]] = {}
         """Of each file, the scripts that run it."""
+        self.reached: dict[str, frozenset[tuple[str, str]]] = {}
+        """Of each script that was run to its end, the functions that it gets to, by file and name."""
         self.importers: dict[str, dict[str, frozenset[str]] | None] = {}
         """Of each top folder, what ``importers`` has found."""
 
@@ -141,7 +143,7 @@ class Project:
         other.sources = {**self.sources, **changed}
         other.paths = self.paths
         other._exists = self._exists
-        other.folders, other.scripts = self.folders, self.scripts
+        other.folders, other.scripts, other.reached = self.folders, self.scripts, self.reached
         other.importers = self.importers
         return other
 
