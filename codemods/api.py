@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import gc
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
@@ -12,10 +14,24 @@ from .analysis.source import Source
 from .analysis.suppression import MARK
 from .engine import Engine
 from .finding import Edit, Finding, Safety
-from .rewrite.edits import TextEdit
+from .rewrite.edits import TextEdit, splice
 
 MOST_ROUNDS: Final = 50
 """Rounds of repairs; every round applies at least one."""
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Keep the garbage collector from walking the tape again and again while it grows; what is left over goes at once
+    afterwards."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+            gc.collect(0)
 
 
 Text = TypeVar("Text", str, bytes)
@@ -60,7 +76,8 @@ def scan(
     silences is left out. Raises ``SourceError`` for what is no Python source or notebook.
     """
     text = _source(source, filename)
-    return sorted(Engine(project or Project(None), select).findings(text).findings, key=_order)
+    with undisturbed():
+        return sorted(Engine(project or Project(None), select).findings(text).findings, key=_order)
 
 
 def scan_file(
@@ -68,7 +85,8 @@ def scan_file(
 ) -> FileReport:
     """As :func:`scan`, with what is silenced and what could not be looked at. Raises ``SourceError``."""
     source = Source.from_bytes(raw, filename)
-    found = Engine(project or Project(None), select).findings(source)
+    with undisturbed():
+        found = Engine(project or Project(None), select).findings(source)
     cut = tuple(
         f"{name} is too complex to be followed to its end; the rest was analysed" for name in found.analysis.cut
     )
@@ -91,16 +109,22 @@ def mend(
 ) -> Mended[Text]:
     """Apply all proved safe repairs (with ``unsafe``, all proved repairs) until none is left.
 
-    What a comment silences stays as it is; comments that silence nothing go last. The result is of the type of
-    ``source``. Mending the result again changes nothing. Raises ``SourceError``.
+    Every repair is made twice, as edits of the text and as a pass over libcst's tree; one on which the two do not agree
+    to the letter is left undone. What a comment silences stays as it is; comments that silence nothing go last. The
+    result is of the type of ``source``. Mending the result again changes nothing. Raises ``SourceError``.
     """
-    project = project or Project(None)
+    with undisturbed():
+        return _mend(source, filename, unsafe, select, project or Project(None))
+
+
+def _mend(source: Text, filename: str, unsafe: bool, select: frozenset[str] | None, project: Project) -> Mended[Text]:
     current = source
+    refused: set[tuple[object, ...]] = set()
     applied: list[Finding] = []
     others: dict[str, bytes] = {}
     for _ in range(MOST_ROUNDS):
         engine = Engine(project, select)
-        finding = engine.first_repair(_source(current, filename), unsafe)
+        finding = engine.first_repair(_source(current, filename), unsafe, refused)
         if finding is None or finding.repair is None:
             unused = _unused_suppressions(current, filename, unsafe, select, project)
             if not unused:
@@ -110,6 +134,9 @@ def mend(
             applied += unused
             continue
         edits = finding.repair.edits
+        if not all(_agreed(engine, name, edits) for name in {edit.filename for edit in edits}):
+            refused.add((finding.code, finding.filename, finding.cell, finding.span))
+            continue
         current = _applied(current, filename, [edit for edit in edits if edit.filename == filename])
         for name in sorted({edit.filename for edit in edits} - {filename}):
             other = engine.source_of(name)
@@ -131,6 +158,20 @@ def mend_file(
 ) -> Mended[bytes]:
     """As :func:`mend`, for the bytes of a file of a project."""
     return mend(raw, filename, unsafe=unsafe, select=select, project=project)
+
+
+def _agreed(engine: Engine, filename: str, edits: Iterable[Edit]) -> bool:
+    """Whether both ways of rewriting make the same of the edits in ``filename``."""
+    from .rewrite.transformer import RewriteError, rewrite
+
+    source = engine.source_of(filename)
+    if source is None:
+        return False
+    parts = _text_edits(source, [edit for edit in edits if edit.filename == filename])
+    try:
+        return rewrite(source.text, parts) == splice(source.text, parts)
+    except RewriteError:
+        return False
 
 
 def _unused_suppressions(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -152,11 +152,17 @@ class Engine:
         found += self.unused_suppressions(source, examined.analysis)
         return Found(found, [self.finding(draft, repairs) for draft, repairs in suppressed], examined.analysis)
 
-    def first_repair(self, source: Source, unsafe: bool) -> Finding | None:
-        """The first finding of a file that has a repair to apply."""
+    def first_repair(
+        self, source: Source, unsafe: bool, refused: Container[tuple[object, ...]] = frozenset()
+    ) -> Finding | None:
+        """The first finding of a file that has a repair to apply; not one of ``refused``, which names findings by code,
+        file, cell and span."""
         examined = self.examine(source, plans=True)
         drafts, _, consequences = self.wanted(examined)
         drafts = [draft for draft in drafts if id(draft) not in consequences]
+        if refused:
+            plain = ((draft, self.finding(draft, [])) for draft in drafts)
+            drafts = [d for d, f in plain if (f.code, f.filename, f.cell, f.span) not in refused]
         chosen: tuple[Draft, list[Repair]] | None = None
         for draft in drafts:
             repairs, gone = self.repairs(examined, draft)

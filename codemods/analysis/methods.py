@@ -41,6 +41,10 @@ PURE_METHODS: Final = frozenset(
     }
 )  # fmt: skip
 """Methods of unknown objects that give the same answer when asked again."""
+FORWARD_METHODS: Final = frozenset(
+    {"forward", "encode", "decode", "encode_text", "encode_image", "extract_features", "log_prob", "evaluate"}
+)
+"""Methods of unknown models that surely run them."""
 TENSOR_METHODS: Final = frozenset(
     {"item", "detach", "cpu", "cuda", "backward", "numpy", "data", "mean", "sum", "to", "clone", "tolist", "dim",
      "size", "view", "squeeze", "unsqueeze", "float", "double", "reshape", "requires_grad_", "shape", "norm", "sqrt"}
@@ -528,7 +532,8 @@ class Methods(Library):
                 return Symbol(("method", key, name, *keys), receiver.node)
             for operand in operands:
                 self.called_back(operand.value, call)
-        return self.unknown_call(Symbol(("attr", key, name), receiver.node), arguments, keywords, call)
+        member = "attr" if name in FORWARD_METHODS or any(self.edges_of(o.value) for o in operands) else "member"
+        return self.unknown_call(Symbol((member, key, name), receiver.node), arguments, keywords, call)
 
     def is_logger(self, name: str, mine: Operand, key: Hashable) -> bool:
         """Whether a method only looks at what it is given, by its name and its receiver's."""
@@ -540,10 +545,17 @@ class Methods(Library):
         )
         return root_of(key) == "library" or (last in consumers.LOGGER_RECEIVERS and last != "self")
 
+    def freeze(self, receiver: Symbol, requires: Value, call: ast.AST) -> None:
+        """``module.requires_grad_(requires)`` of an unknown module."""
+        leaf = self.symbol_leaf(receiver, call)
+        self.write(leaf.slots, "requires_grad", requires)
+
     def symbol_leaf_tensor(self, receiver: Symbol, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
         requires = (
             self.resolve(arguments[0].value) if arguments else self.keyword_constant(keywords, "requires_grad", True)
         )
+        if requires is False and receiver.node is None:
+            self.freeze(receiver, requires, call)
         if receiver.node is not None or ("params", receiver.key) in self.tape.leaves or requires is False:
             return receiver
         tensor = Tensor()

@@ -32,6 +32,8 @@ LIBRARIES: Final = frozenset(
 beside the importing file."""
 MOST_PARENTS: Final = 6
 """How far up from the importing file a package root is looked for."""
+MOST_SOURCES: Final = 400
+"""So many parsed files are kept; a run over a large tree then forgets them, and parses again what it still needs."""
 LARGEST_FILE: Final = 1_000_000
 """Bytes; larger files are data, not code that is imported for its definitions."""
 
@@ -121,6 +123,8 @@ class Project:
     def source(self, path: str) -> Source | None:
         """The source in ``path``, None where it cannot be read or parsed. Each file is parsed at most once."""
         if path not in self.sources:
+            if len(self.sources) >= MOST_SOURCES:
+                self.sources.clear()
             self.sources[path] = self._parse(path)
         return self.sources[path]
 

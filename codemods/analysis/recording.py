@@ -166,11 +166,23 @@ class Recorder(Machine):
         leaf = self.tape.leaves.get(key)
         if leaf is None:
             leaf = Node("leaf", operation, self.where(site), ALWAYS, key=key)
-            leaf.slots["requires_grad"] = True
+            leaf.slots["requires_grad"] = self.requires_grad_of_whole(key)
             leaf.slots["grads"] = ()
             leaf.slots["storage"] = storage or Storage()
             self.tape.leaves[key] = leaf
         return leaf
+
+    def requires_grad_of_whole(self, key: Hashable) -> Value:
+        """Whether parameters require a gradient, as those of the unknown module do that they belong to."""
+        while isinstance(key, tuple) and len(key) == 2 and key[0] == "params":
+            inner = key[1]
+            if not (isinstance(inner, tuple) and len(inner) == 3 and inner[0] in {"attr", "member"}):
+                break
+            key = ("params", inner[1])
+            whole = self.tape.leaves.get(key)
+            if whole is not None:
+                return whole.slots["requires_grad"]
+        return True
 
     def require_grad(self, tensor: Tensor, site: ast.AST, requires: Value = True) -> None:
         """``tensor.requires_grad_(requires)``"""
