@@ -1,9 +1,10 @@
-"""What the README shows of the program: transcripts, and the table of rules; found, made again, and written anew.
+"""What the README and the pages under ``docs/`` show of the program: found, made again, and written anew.
 
 A transcript is a fenced block below a comment ``<!-- run: gradmend … -->``. A ``console`` block shows the command and
 what it prints, any other only what it prints to standard output. Each command starts from fresh samples.
 
-``python -m tests.transcripts`` writes what the commands print now into the README, and the rules there are.
+The README's table of rules and the list of keys under ``docs/`` are made from the program too.
+``python -m tests.transcripts`` writes all of them as they are now.
 """
 
 from __future__ import annotations
@@ -17,13 +18,17 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from gradmend.cli.review_screen import HELP
 from tests import rules_table
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+PAGES = (README, *sorted((ROOT / "docs").rglob("*.md")))
 BLOCK = re.compile(
     r"^<!-- run: (?P<command>.+?) -->\n```(?P<kind>\w+)\n(?P<text>.*?)(?=^```$)", re.MULTILINE | re.DOTALL
 )
+
+KEYS = re.compile(r"^<!-- keys -->\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -59,14 +64,16 @@ def find(text: str) -> list[Transcript]:
 
 
 def renew(text: str) -> str:
-    """The page with every transcript as its command prints it now, and the rules as they are now."""
+    """The page with every transcript as its command prints it now, and the rules and keys as they are now."""
 
     def block(found: re.Match[str]) -> str:
         transcript = Transcript(found["command"], found["kind"], found["text"])
         return f"<!-- run: {transcript.command} -->\n```{transcript.kind}\n{transcript.run()}"
 
-    return rules_table.TABLE.sub(lambda _: rules_table.table(), BLOCK.sub(block, text))
+    text = rules_table.TABLE.sub(lambda _: rules_table.table(), BLOCK.sub(block, text))
+    return KEYS.sub(lambda _: f"<!-- keys -->\n```text\n{HELP}```", text)
 
 
 if __name__ == "__main__":
-    README.write_text(renew(README.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in PAGES:
+        page.write_text(renew(page.read_text(encoding="utf-8")), encoding="utf-8")
