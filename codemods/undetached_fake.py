@@ -138,8 +138,14 @@ def upstream(facts: Facts, traversal: Traversal) -> tuple[set[Node], list[tuple[
     ]
     if not edges or any(_is_term(traversal, node) for node, _ in edges):
         return None
+    # Sets of nodes have no order of their own, and the first edge is where the finding stands.
+    edges.sort(key=lambda edge: (_position(edge[0]), _position(edge[1])))
     fate = "crash" if "crash" in fates else "spoilt" if "spoilt" in fates else "cleared"
     return wasted, edges, fate
+
+
+def _position(node: Node) -> tuple[int, int]:
+    return getattr(node.where.node, "lineno", 0), getattr(node.where.node, "col_offset", 0)
 
 
 def _is_term(traversal: Traversal, node: Node) -> bool:
