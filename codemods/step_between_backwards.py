@@ -112,7 +112,7 @@ def _is_sure(facts: Facts, event: Stale) -> bool:
 
 
 def _draft(context: Context, clash: Clash) -> Draft:
-    event = clash.events[0]
+    event = min(clash.events, key=lambda one: one.change.index)
     site, where = _site(event)
     draft = Draft(
         RULE,

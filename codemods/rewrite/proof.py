@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from ..analysis.facts import frames_of
 from ..analysis.interpreter import Run
-from ..analysis.tape import Flat, Misuse, Node, Step, Traversal, Unused
+from ..analysis.tape import Flat, Misuse, Node, Refreed, Stale, Step, Traversal, Unused
 from ..analysis.values import Frame
 from ..draft import Allowance
 
@@ -37,6 +37,8 @@ class Portrait:
     traversals: list[tuple[Traversal, Walk]] = field(default_factory=list)
     applied: list[tuple[Step, dict[Key, tuple[Node, list[Traversal]]]]] = field(default_factory=list)
     failures: set[Key] = field(default_factory=set)
+    deaths: set[Key] = field(default_factory=set)
+    """The traversals that raise, because something was freed or changed before."""
 
 
 def portray(run: Run, locate: Locate) -> Portrait:
@@ -60,6 +62,8 @@ def portray(run: Run, locate: Locate) -> Portrait:
                 for leaf, gradients in event.applied.items()
             }
             portrait.applied.append((event, applied))
+        elif kind in (Refreed, Stale):
+            portrait.deaths.add(_place(event.traversal, locate))
         elif kind in (Misuse, Unused, Flat):
             portrait.failures.add((kind.__name__, locate(event.where.frame.module.filename, event.where.node)))
     return portrait
@@ -144,6 +148,8 @@ def objection(
             return (
                 f"{run.entry}: an operation would fail that did not: {sorted(map(str, new.failures - old.failures))[0]}"
             )
+        if new.deaths - old.deaths:
+            return f"{run.entry}: a traversal would fail that did not: {sorted(map(str, new.deaths - old.deaths))[0]}"
         if len(old.traversals) != len(new.traversals) or len(old.applied) != len(new.applied):
             return f"{run.entry}: other traversals or steps than before"
         if places is not None and not _arranged(old, new, *places):
