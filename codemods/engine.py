@@ -7,21 +7,18 @@ from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from . import unused_suppression
 from .analysis.facts import Facts, frames_of
-from .analysis.importers import defines, is_imported, is_in_view
 from .analysis.interpreter import Analysis, Interpreter, Run
 from .analysis.prefilter import may_go_wrong
 from .analysis.project import Project
 from .analysis.source import Source, SourceError
-from .analysis.suppression import Suppression, Suppressions, read
 from .draft import Context, Draft, Edits, Plan, combined
 from .finding import Edit, Finding, Place, Repair, Safety, Severity
-from .registry import CODEMODS, RULES, Codemod, UnknownRule, resolve
+from .registry import CODEMODS, Codemod
 from .rewrite.edits import EditConflict, EditRefused, PositionMap, TextEdit, splice
 from .rewrite.proof import objection, portray
+from .silencing import Silencing
 
-_ALL: Final = frozenset(rule.code for rule in RULES)
 MOST_ROUNDS: Final = 20
 """Repairs that make further ones possible are followed up this many times."""
 
@@ -70,7 +67,7 @@ class Engine:
         self.select = select
         self.sources: dict[str, Source] = {}
         self.vanished: set[int] = set()
-        self.suppressions: dict[str, Suppressions | None] = {}
+        self.silencing = Silencing(project, self.source_of)
 
     # -- examining -------------------------------------------------------------------------------------------------
 
@@ -149,7 +146,7 @@ class Engine:
             for draft, repairs in mended
             if id(draft) not in consequences and (repairs or id(draft) not in examined.foreign)
         ]
-        found += self.unused_suppressions(source, examined.analysis)
+        found += self.silencing.unused(source, examined.analysis, self.select)
         return Found(found, [self.finding(draft, repairs) for draft, repairs in suppressed], examined.analysis)
 
     def first_repair(
@@ -181,7 +178,7 @@ class Engine:
         for candidate in examined.candidates.get(id(draft), ()):
             self.vanished = set()
             edits = self.proved(examined, draft, candidate)
-            if edits is None or (not self.is_silenced(draft) and self.is_kept_out(draft.rule.code, edits)):
+            if edits is None or self.silencing.keeps_out(draft, edits):
                 continue
             repair = self.repair(candidate.plan, edits)
             if repair in proved:
@@ -304,7 +301,7 @@ class Engine:
     def wanted(self, examined: Examined) -> tuple[list[Draft], list[tuple[Draft, list[Repair]]], set[int]]:
         """The drafts that are asked for; those that a comment silences; and which of all are their consequences."""
         # All are asked about, selected or not: what a comment serves for does not depend on what is selected now.
-        silenced = {id(draft) for draft in examined.drafts if self.is_silenced(draft)}
+        silenced = {id(draft) for draft in examined.drafts if self.silencing.silences(draft)}
         drafts = [d for d in examined.drafts if self.select is None or d.rule.code in self.select]
         suppressed: list[tuple[Draft, list[Repair]]] = []
         consequences: set[int] = set()
@@ -314,52 +311,6 @@ class Engine:
                 suppressed.append((draft, repairs))
                 consequences |= gone
         return [draft for draft in drafts if id(draft) not in silenced], suppressed, consequences
-
-    def is_silenced(self, draft: Draft) -> bool:
-        suppressions = self.suppressions_of(draft.filename)
-        return suppressions is not None and suppressions.silence(draft.rule.code, _line(draft.site)[0])
-
-    def is_kept_out(self, code: str, edits: Edits) -> bool:
-        """Whether ``edits`` for a mistake elsewhere change a statement on which the rule ``code`` is silenced."""
-        kept_out = False
-        for filename, parts in edits.items():
-            suppressions = self.suppressions_of(filename)
-            if suppressions is None:
-                continue
-            for span in (part.span for part in parts):
-                if span.column > 1 or span.row < span.end_row:
-                    last = span.end_row - (span.end_column == 1 and span.row < span.end_row)
-                    for row in range(span.row, last + 1):
-                        # All are asked: each that objects has served.
-                        kept_out |= suppressions.silence(code, row)
-        return kept_out
-
-    def suppressions_of(self, filename: str) -> Suppressions | None:
-        """The suppressions in a file, None where it has none."""
-        if filename not in self.suppressions:
-            source = self.source_of(filename)
-            found = read(source) if source is not None else ()
-            self.suppressions[filename] = Suppressions(found, _codes) if found else None
-        return self.suppressions[filename]
-
-    def unused_suppressions(self, source: Source, analysis: Analysis) -> list[Finding]:
-        """The findings about comments that have silenced nothing, now that all drafts are known."""
-        suppressions = self.suppressions_of(source.filename)
-        if suppressions is None or (self.select is not None and unused_suppression.RULE.code not in self.select):
-            return []
-
-        def is_judged(one: Suppression) -> bool:
-            if one.rows == (0, 0) and not one.whole_file:
-                return True
-            if analysis.cut or source.problems or not is_in_view(source, self.project):
-                return False
-            rows = None if one.whole_file else one.rows
-            return not (defines(source, rows) and is_imported(source, self.project))
-
-        # Asked for alone, the rule is about everything that a comment may silence.
-        everything = self.select is None or self.select == {unused_suppression.RULE.code} or self.select >= _ALL
-        looked_for = None if everything else self.select
-        return unused_suppression.unused(source, suppressions, looked_for, _nearest, is_judged)
 
     # -- findings --------------------------------------------------------------------------------------------------
 
@@ -441,22 +392,6 @@ def _built(draft: Draft) -> Iterable[Candidate]:
             continue
         if edits:
             yield Candidate(plan, edits)
-
-
-def _codes(name: str) -> frozenset[str]:
-    """The codes that a name in a suppression stands for, none for an unknown one."""
-    try:
-        return resolve(name)
-    except UnknownRule:
-        return frozenset()
-
-
-def _nearest(name: str) -> str | None:
-    try:
-        resolve(name)
-    except UnknownRule as unknown:
-        return unknown.suggestion
-    return None
 
 
 def _line(node: ast.AST) -> tuple[int, int]:

@@ -103,4 +103,4 @@ def _top(folder: str) -> str:
                 break
             above = parent
     here = os.getcwd()
-    return here if os.path.commonpath([here, folder]) == here else folder
+    return here if f"{folder}{os.sep}".startswith(f"{here}{os.sep}") else folder
