@@ -129,20 +129,21 @@ def crossing_carriers(context: Context, traversal: Traversal, loop: Loop, turn: 
 
 
 def read_first(context: Context, carried: Carried, loop: Loop, turn: int, path: Guard = ALWAYS) -> bool:
-    """Whether iteration ``turn`` reads the slot before it writes it."""
+    """Whether iteration ``turn`` reads the slot, on a way that goes with ``path``, before it writes it."""
     reads = context.machine.reads.get((id(carried.slots), carried.key), {})
-    moments = [index for loops, index in reads.items() if (loop, turn) in loops]
+    moments = [moment for loops, found in reads.items() if (loop, turn) in loops for moment in found]
     if not moments:
         return carried.key == "node"
     writes = [
-        stored.index
+        stored
         for stored in context.facts.stored
-        if stored.slots is carried.slots
-        and stored.key == carried.key
-        and stored.where.turn(loop) == turn
-        and path.implies(stored.path)
+        if stored.slots is carried.slots and stored.key == carried.key and stored.where.turn(loop) == turn
     ]
-    return not writes or min(moments) <= min(writes)
+    return any(
+        not any(write.index < index and reading.implies(write.path) for write in writes)
+        for index, reading in moments
+        if reading.compatible(path)
+    )
 
 
 def _boundary(context: Context, loop: Loop, number: int) -> Boundary | None:

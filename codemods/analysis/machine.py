@@ -30,6 +30,8 @@ from .values import (
 if TYPE_CHECKING:
     from .project import Project
 
+MOST_READS: Final = 4
+"""So many reads of a slot on different paths are kept for one iteration."""
 MOST_COMPARED: Final = 24
 """So many alternatives are merged without looking which of them are the same."""
 LONGEST_LIST: Final = 64
@@ -64,8 +66,9 @@ class Machine:
         """Where the budget of the present call ends."""
         self.serial = 0
         self.symbol_slots: dict[Hashable, Slots] = {}
-        self.reads: dict[tuple[int, Hashable], dict[tuple[Turn, ...], int]] = {}
-        """For each slot, the first moment (an index of the tape) at which each iteration read it."""
+        self.reads: dict[tuple[int, Hashable], dict[tuple[Turn, ...], list[tuple[int, Guard]]]] = {}
+        """For each slot, the first moments (indices of the tape) at which each iteration read it, with the
+        paths."""
         self.plain: set[ast.expr] = set()
         """Expressions whose value was no tensor at least once."""
 
@@ -97,7 +100,9 @@ class Machine:
     def note_read(self, slots: Slots, key: Hashable, value: Value) -> None:
         """Note that something that may carry a graph is read."""
         if self.loops and type(value) in CARRYING:
-            self.reads.setdefault((id(slots), key), {}).setdefault(self.loops, len(self.tape.events))
+            reads = self.reads.setdefault((id(slots), key), {}).setdefault(self.loops, [])
+            if not reads or (len(reads) < MOST_READS and reads[-1][1] is not self.path):
+                reads.append((len(self.tape.events), self.path))
 
     def note_store(self, slots: Slots, key: Hashable, value: Value, source: ast.expr | None) -> None:
         """Note an assignment of something that may carry a graph."""
