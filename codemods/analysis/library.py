@@ -301,6 +301,12 @@ class Library(Functions):
                 operands.append(Operand(operand.expression, value))
         return operands
 
+    def listed(self, value: Value) -> Value:
+        """The list that a ``ParameterList`` or ``ModuleList`` holds; anything else as it is."""
+        if type(value) is TorchModule and "children" in value.slots:
+            return self.resolve(value.slots["children"])
+        return value
+
     def keyword_constant(self, keywords: Keywords, name: str, default: Value = None) -> Value:
         """The value of a keyword argument, resolved."""
         return self.resolve(keywords[name].value) if name in keywords else default
@@ -547,7 +553,7 @@ def _autograd_grad(machine: Library, arguments: Arguments, keywords: Keywords, c
         gradient_argument="grad_outputs" in named,
         flag=named["retain_graph"].expression if "retain_graph" in named else None,
     )
-    given = machine.resolve(inputs.value) if inputs is not None else None
+    given = machine.listed(machine.resolve(inputs.value)) if inputs is not None else None
     if type(given) in (ListCell, TupleValue, Sequence):
         entries = _entries(given)
         exact = not (type(given) is ListCell and given.slots["more"]) and not (

@@ -184,7 +184,7 @@ class Methods(Library):
 
     def input_nodes(self, value: Value) -> tuple[Node, ...] | None:
         """The tape nodes of the ``inputs`` of a differentiation; None where they are not known."""
-        value = self.resolve(value)
+        value = self.listed(self.resolve(value))
         if type(value) in (ListCell, TupleValue, Sequence):
             found: list[Node] = []
             for item in _entries(value):
