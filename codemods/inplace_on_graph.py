@@ -301,6 +301,8 @@ def _constructor(context: Context, change: Change) -> Edits | None:
 def _copied_operand(context: Context, part: tuple[Node, Saved]) -> Edits | None:
     """Give the operation that saved its input a copy of it."""
     node, saved = part
+    if _is_in_place(context.facts, node):
+        return None
     for operand in node.operands:
         value = context.machine.resolve(operand.value)
         if operand.expression is not None and type(value) is Tensor and value.storage is saved.storage:
@@ -311,9 +313,16 @@ def _copied_operand(context: Context, part: tuple[Node, Saved]) -> Edits | None:
 def _copied(context: Context, part: tuple[Node, Saved]) -> Edits | None:
     """Copy the result that an operation saved."""
     node, saved = part
+    if _is_in_place(context.facts, node):
+        return None
     if any(edge.node is not node for edge in saved.edges) or not isinstance(node.where.node, ast.expr):
         return None
     return _cloned(context, node, node.where.node)
+
+
+def _is_in_place(facts: Facts, node: Node) -> bool:
+    """Whether the operation itself changes its operand: on a copy, others would not see the change."""
+    return any(change.where.node is node.where.node for change in facts.tape.of(Change))
 
 
 def _cloned(context: Context, node: Node, expression: ast.expr) -> Edits | None:

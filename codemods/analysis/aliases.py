@@ -20,7 +20,7 @@ class Alias(Enum):
 
     NONE = "none"
     SAME = "same"
-    """Another name of the very tensor."""
+    """Another name of the very tensor, or of what may be it."""
     VIEW = "view"
     """A view of it, or what it is a view of: the change is meant to be seen there."""
 
@@ -31,7 +31,7 @@ def aliases(facts: Facts, change: Change, rebound: ast.expr | None) -> Alias:
     for frame, name, tensor in _holders(facts, change, rebound):
         if frame is not None and not _is_read_after(frame, name, change):
             continue
-        if tensor is not change.tensor:
+        if tensor is not change.tensor and tensor.storage in change.storages:
             return Alias.VIEW
         found = Alias.SAME
     return found
@@ -39,7 +39,7 @@ def aliases(facts: Facts, change: Change, rebound: ast.expr | None) -> Alias:
 
 def _holders(facts: Facts, change: Change, rebound: ast.expr | None) -> Iterator[tuple[Frame | None, str, Tensor]]:
     """Variables (with their frame), and attributes and containers (without), that hold the memory."""
-    (storage,) = change.storages
+    storages = {*change.storages, change.tensor.shares} - {None}
     frames = {id(frame.slots): frame for frame in frames_of(change.where)}
     last: dict[tuple[int, Hashable], tuple[dict[Any, Any], Value, Frame]] = {}
     for frame in frames.values():
@@ -49,7 +49,7 @@ def _holders(facts: Facts, change: Change, rebound: ast.expr | None) -> Iterator
         if stored.index < change.index:
             last[id(stored.slots), stored.key] = (stored.slots, stored.value, stored.where.frame)
     for (identity, key), (slots, value, writer) in last.items():
-        tensor = _held(value, storage)
+        tensor = _held(value, storages)
         if tensor is None:
             continue
         holder = frames.get(identity)
@@ -67,11 +67,11 @@ def _is_rebound(change: Change, rebound: ast.expr | None, holder: Frame | None, 
     return isinstance(rebound, ast.Attribute) and holder is None and rebound.attr == name
 
 
-def _held(value: Value, storage: Storage, depth: int = 0) -> Tensor | None:
-    """The tensor in ``value`` that has this memory."""
+def _held(value: Value, storages: set[Storage], depth: int = 0) -> Tensor | None:
+    """The tensor in ``value`` that has this memory, or may have it."""
     kind = type(value)
     if kind is Tensor:
-        return value if value.storage is storage else None
+        return value if value.storage in storages or value.shares in storages else None
     if depth > DEEPEST:
         return None
     parts: list[Value] = []
@@ -86,7 +86,7 @@ def _held(value: Value, storage: Storage, depth: int = 0) -> Tensor | None:
     elif kind is DictCell:
         parts = list(value.slots.values())
     for part in parts:
-        tensor = _held(part, storage, depth + 1)
+        tensor = _held(part, storages, depth + 1)
         if tensor is not None:
             return tensor
     return None

@@ -921,7 +921,7 @@ class Expressions(Builtins):
                 self.write(container.slots, "more", True)
         elif kind is Tensor:
             target = site.value if isinstance(site, ast.Subscript) else None
-            self.change(container, "setitem", site, [Operand(source, value)], target, whole=False)
+            self.change(container, "setitem", site, [Operand(source, value)], target)
         elif kind is Instance:
             found = self.find_in_class(container.cls, "__setitem__")
             if type(found) is FunctionValue:

@@ -143,12 +143,11 @@ class Recorder(Machine):
                 or (keeps is Keeps.IF_FURTHER_TRACKED and any(tracked[1:index] + tracked[index + 1 :]))
             ):
                 saved.append(operand.value)
-        storage = None
-        if operation.view and operands and name not in MAY_RETURN_INPUT:
-            first = self.resolve(operands[0].value)
-            if type(first) is Tensor:
-                storage = first.storage
-        return self.record(
+        first = self.resolve(operands[0].value) if operands else None
+        viewed: Tensor | None = None
+        if operation.view and name not in MAY_RETURN_INPUT and type(first) is Tensor:
+            viewed = first
+        result = self.record(
             name,
             site,
             operands,
@@ -156,8 +155,14 @@ class Recorder(Machine):
             saves=operation.internal or bool(saved),
             saves_result=operation.result,
             scalar=scalar or operation.returns == "scalar",
-            storage=storage,
+            storage=viewed.storage if viewed is not None else None,
         )
+        if viewed is not None:
+            result.base = viewed.base or viewed
+            result.shares = viewed.shares
+        elif name in MAY_RETURN_INPUT and type(first) is Tensor:
+            result.shares = first.shares or first.storage
+        return result
 
     # -- leaves ----------------------------------------------------------------------------------------------------
 
@@ -208,23 +213,23 @@ class Recorder(Machine):
         site: ast.AST,
         operands: Seq[Operand],
         target: ast.expr | None,
-        whole: bool = True,
         module: TorchModule | None = None,
         leaf: Node | None = None,
     ) -> None:
         """``tensor`` is overwritten in place with the result of ``operation`` on itself and ``operands``.
 
-        Its grad_fn becomes the new operation; everything that saved its memory before is stale. ``whole`` is false
-        where only a part (an index) is written; ``leaf`` is given where ``tensor`` stands for one.
+        Its grad_fn becomes the new operation; everything that saved its memory before is stale. ``leaf`` is given where
+        ``tensor`` stands for one.
         """
-        mine = Operand(target, tensor)
         before = tensor.slots["node"]
         if operation in {"copy", "setitem", "fill", "zero"}:
-            sources = [mine, *operands] if not whole else list(operands)
-            result = self.record(operation, site, sources, saves=False)
+            # Also what is overwritten whole is walked: it gets a gradient of zeros.
+            result = self.record(operation, site, [Operand(target, tensor), *operands], saves=False)
         else:
             rule = KEEPS_RESULT if operation in IN_PLACE_KEEPS_RESULT else None
-            result = self.operate(operation, site, [mine, *operands], operation=rule)
+            # Where the derivative needs the old value, a private copy of it is saved.
+            old = Tensor(before, scalar=tensor.scalar, cuts=tensor.cuts)
+            result = self.operate(operation, site, [Operand(target, old), *operands], operation=rule)
         if leaf is None and isinstance(before, Node) and before.kind == "leaf":
             leaf = before
         event = Change(
@@ -245,8 +250,15 @@ class Recorder(Machine):
         if node is not None:
             node.saved = tuple(self.saved_in_place(saved, tensor, result, event) for saved in node.saved)
             self.write(tensor.slots, "node", node)
-        elif isinstance(before, Node) and before.kind != "leaf" and self.recording_guards() and whole:
-            self.write(tensor.slots, "node", None)
+            self.change_base(tensor, node, site)
+
+    def change_base(self, tensor: Tensor, node: Node, site: ast.AST) -> None:
+        """What a view is changed to, its base is changed to in that part."""
+        base = tensor.base
+        if base is not None:
+            edges = (*self.edges_of(base), Edge(ALWAYS, node))
+            rebased = Node("operation", "copy_slices", self.where(site), self.path, edges, saves=False)
+            self.write(base.slots, "node", rebased)
 
     def refuses_change(self, leaf: Node) -> bool:
         """Whether changing ``leaf`` in place raises: surely it requires a gradient and operations are recorded."""
@@ -254,13 +266,8 @@ class Recorder(Machine):
         return requires is True and self.recording_guards() == (ALWAYS,)
 
     def saved_in_place(self, saved: Saved, tensor: Tensor, result: Tensor, event: Change) -> Saved:
-        """What an in-place operation saves: the tensor as it is afterwards where its result is needed, a private copy
-        where its input is."""
-        if saved.storage is result.storage:
-            return Saved(tensor.storage, event, saved.edges)
-        if saved.storage is tensor.storage:
-            return Saved(Storage(), None, saved.edges)
-        return saved
+        """What an in-place operation saves: the tensor as it is afterwards where its result is needed."""
+        return Saved(tensor.storage, event, saved.edges) if saved.storage is result.storage else saved
 
     # -- traversals ------------------------------------------------------------------------------------------------
 

@@ -33,9 +33,12 @@ class Storage:
 
 
 class Tensor:
-    """A tensor. ``slots["node"]`` is its grad_fn (a tape node, possibly guarded by paths) or None."""
+    """A tensor. ``slots["node"]`` is its grad_fn (a tape node, possibly guarded by paths) or None.
 
-    __slots__ = ("cuts", "gradient_of", "scalar", "slots", "storage")
+    ``base`` is what it is a view of, ``shares`` other memory that may be its own: ``y = x.float()`` can be ``x``.
+    """
+
+    __slots__ = ("base", "cuts", "gradient_of", "scalar", "shares", "slots", "storage")
 
     def __init__(
         self,
@@ -48,6 +51,8 @@ class Tensor:
         self.storage = storage or Storage()
         self.scalar = scalar
         self.cuts = cuts
+        self.base: Tensor | None = None
+        self.shares: Storage | None = None
 
     @property
     def node(self) -> Node | None:
