@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,13 @@ from click.testing import CliRunner, Result
 from tests.cli import fake_core
 
 Run = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def interruptible() -> None:
+    """Ctrl-C reaches the commands that the tests start, also where the tests run in a script's background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
