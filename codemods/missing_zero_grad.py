@@ -147,9 +147,11 @@ def _is_sure(context: Context, repeated: _Repeated) -> bool:
     for handed in facts.tape.of(Handed):
         if earlier.index < handed.index < step.index and _may_clear(handed, repeated):
             return False
-    places = (step.where, repeated.new.where)
-    sources = {frame.module.filename for where in places for frame in frames_of(where)}
-    return not any(_handles_gradients(context.source_of(filename)) for filename in sources)
+    frames = {frame for where in (step.where, repeated.new.where) for frame in frames_of(where)}
+    sources = [context.source_of(filename) for filename in sorted({frame.module.filename for frame in frames})]
+    run: set[ast.AST] = {f.function.node if f.function is not None else f.module.tree for f in frames}
+    seen = {clear.call for clear in facts.clears}
+    return not any(s is None or _handles_gradients(s) or _clears_unseen(s, run, seen) for s in sources)
 
 
 def _is_unconditional(repeated: _Repeated) -> bool:
@@ -187,10 +189,33 @@ def _holds(value: Value, repeated: _Repeated, depth: int) -> bool:
     return any(_holds(part, repeated, depth + 1) for part in parts)
 
 
-def _handles_gradients(source: Source | None) -> bool:
+def _clears_unseen(source: Source, run: set[ast.AST], seen: set[ast.AST]) -> bool:
+    """Whether a function that was ``run``, or its class, clears gradients in a place that the tape never came to."""
+    classes = {source.parent(function) for function in run} - {source.tree, None}
+    for node in ast.walk(source.tree):
+        if not (isinstance(node, ast.Attribute) and node.attr == "zero_grad") or source.parent(node) in seen:
+            continue
+        outer = source.parent(node)
+        while outer is not None:
+            if outer in run - {source.tree} or outer in classes:
+                return True
+            if outer is source.tree:
+                return source.tree in run and not _is_inside_definition(source, node)
+            outer = source.parent(outer)
+    return False
+
+
+def _is_inside_definition(source: Source, node: ast.AST) -> bool:
+    outer = source.parent(node)
+    while outer is not None:
+        if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            return True
+        outer = source.parent(outer)
+    return False
+
+
+def _handles_gradients(source: Source) -> bool:
     """Whether the file overwrites ``.grad`` itself, or calls something that sounds as if it cleared gradients."""
-    if source is None:
-        return True
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Attribute) and node.attr in {"grad", "_grad"} and not isinstance(node.ctx, ast.Load):
             return True

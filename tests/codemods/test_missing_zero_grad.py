@@ -124,6 +124,37 @@ MENDED = {
             optimizer.step()
         """,
     ),
+    "in one of two functions": (
+        """
+        def right():
+            for x in batches:
+                optimizer.zero_grad()
+                model(x).pow(2).mean().backward()
+                optimizer.step()
+
+        def wrong():
+            for x in batches:
+                model(x).abs().mean().backward()
+                optimizer.step()
+
+        wrong()
+        """,
+        """
+        def right():
+            for x in batches:
+                optimizer.zero_grad()
+                model(x).pow(2).mean().backward()
+                optimizer.step()
+
+        def wrong():
+            for x in batches:
+                optimizer.zero_grad()
+                model(x).abs().mean().backward()
+                optimizer.step()
+
+        wrong()
+        """,
+    ),
     "in a helper": (
         """
         def update(loss):
@@ -336,6 +367,34 @@ LEFT_ALONE = {
 }
 
 UNKNOWN = {
+    "a method that something else calls": """
+        import torch
+
+        class Trainer:
+            def __init__(self):
+                self.model = torch.nn.Linear(3, 1)
+                self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+            def fit(self, batches):
+                for x in batches:
+                    self.model(x).mean().backward()
+                    self.optimizer.step()
+
+            def on_batch_end(self):
+                self.optimizer.zero_grad()
+        """,
+    "a method that is handed on": """
+        import torch
+
+        model = torch.nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        hooks = [optimizer.zero_grad]
+        for x in torch.randn(4, 5, 3):
+            for hook in hooks:
+                hook()
+            model(x).mean().backward()
+            optimizer.step()
+        """,
     "a method of a base class": """
         import torch
         from framework import Base
