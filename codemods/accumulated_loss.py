@@ -82,8 +82,6 @@ RULE = Rule("GM102", "accumulated-loss", "A running total or list keeps the grap
 
 def find(context: Context) -> Iterator[Draft]:
     """Drafts for every slot whose graph grows by the iteration and is no traversal's root."""
-    if not context.facts.run.complete:
-        return
     boundaries = context.facts.boundaries
     for boundary in boundaries:
         if boundary.number == 0:
@@ -93,7 +91,7 @@ def find(context: Context) -> Iterator[Draft]:
             continue
         for carried in boundary.carried:
             before = next((c for c in earlier.carried if c.slots is carried.slots and c.key == carried.key), None)
-            if before is None:
+            if before is None or not context.shows_all(carried.where):
                 continue
             grown = _growth(context, boundary.loop, boundary.number, before, carried)
             if grown is None:

@@ -422,8 +422,6 @@ def _over_modules(context: Context, loop: Loop, carriers: list[Carried], travers
 def _never_traversed(context: Context) -> Iterator[Draft]:
     """States whose graph grows from iteration to iteration although nothing is ever back-propagated through it."""
     facts = context.facts
-    if not facts.run.complete:
-        return
     for boundary in facts.boundaries:
         if boundary.number != 1 or boundary.loop.exact:
             continue
@@ -437,6 +435,8 @@ def _never_traversed(context: Context) -> Iterator[Draft]:
             concern = (RULE.code, boundary.loop.statement, carried.key)
             if _is_traversed(context, carried):
                 context.veto(*concern)
+                continue
+            if not context.shows_all(carried.where):
                 continue
             if not _grows_untraversed(context, boundary, before, carried):
                 continue

@@ -109,6 +109,14 @@ class Context:
     def filename(self, where: Where) -> str:
         return where.frame.module.filename
 
+    def shows_all(self, where: Where) -> bool:
+        """Whether what this run does not show is not done with what ``where`` leaves.
+
+        One script shows what happens in a file that it imports, not what never does: another script may do it.
+        """
+        run = self.facts.run
+        return run.complete and run.script in ("", self.filename(where))
+
     def is_expected(self, where: Where) -> bool:
         """Whether what happens at ``where`` is meant to fail: ``with pytest.raises(…):`` stands around it."""
         place: ast.AST | None = where.node

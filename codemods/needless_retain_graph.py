@@ -78,7 +78,7 @@ def find(context: Context) -> Iterator[Draft]:
         if traversal.retain is True and traversal.create is False and _flag(traversal.call) is not None:
             calls.setdefault(traversal.call, []).append(traversal)
     for call, traversals in calls.items():
-        if context.facts.run.complete and all(_needless(context, traversal) for traversal in traversals):
+        if all(context.shows_all(t.where) and _needless(context, t) for t in traversals):
             draft = _draft(context, call, traversals[0])
             draft.concerns = (RULE.code, call)
             yield draft

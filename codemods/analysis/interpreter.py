@@ -49,7 +49,7 @@ class Run:
     tape: Tape
     entries: frozenset[ast.AST] = frozenset()
     complete: bool = True
-    """Whether it shows all that is done: not where it was cut off, and not where it is one script of several."""
+    """Whether it was followed to its end: what never happens on a tape that was cut off may happen after the cut."""
     script: str = ""
     """The other file that was run, "" where it is the analysed one."""
 
@@ -195,7 +195,7 @@ class Interpreter(Drivers):
             self.project.reached[path] = frozenset(self.reached) if whole else frozenset()
             self.reached = None
             if whole and ((self.executed - before) & worth.nodes or self.driven != driven):
-                analysis.runs.append(Run(path, self.tape, frozenset(self.executed - before), False, path))
+                analysis.runs.append(Run(path, self.tape, frozenset(self.executed - before), script=path))
                 ended(analysis.runs[-1])
             else:
                 self.executed, self.driven = before, driven
