@@ -185,6 +185,8 @@ class Library(Functions):
             return self.call_mode(name, arguments, keywords)
         if name in optimizers.GRAD_SCALERS:
             return Symbol(("scaler", self.fresh()))
+        if bare == "autocast":
+            return Symbol(("autocast", self.fresh()))
         if name.startswith("torch.optim.lr_scheduler.") or (
             name.startswith("torch.optim.") and bare in optimizers.SCHEDULERS
         ):

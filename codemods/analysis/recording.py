@@ -58,6 +58,9 @@ MOST_CUTS: Final = 6
 class Recorder(Machine):
     """The machine with a tape."""
 
+    saves_copies = False
+    """Whether what operations save may be copies, so that no later change makes them stale."""
+
     def record(
         self,
         operation: str,
@@ -94,6 +97,8 @@ class Recorder(Machine):
             unique = tuple(narrowed for guard in guards for narrowed in edges_under(unique, guard))
         node = Node(kind, operation, self.where(site), self.path, unique, operands=tuple(operands), key=key)
         node.saved = tuple(s for value in saved for s in self.saved_tensors(value))
+        if self.saves_copies:
+            node.saved = tuple(Saved(Storage(), None, one.edges) for one in node.saved)
         node.saves = True if node.saved or saves_result else saves
         if saves_result:
             own = () if operation in PIECEWISE_LINEAR else (Edge(ALWAYS, node),)

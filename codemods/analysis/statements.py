@@ -404,16 +404,17 @@ class Statements(Expressions):
         return self.block(handler.body)
 
     def with_(self, statement: ast.With | ast.AsyncWith) -> bool:
-        recording = self.recording
+        recording, copies = self.recording, self.saves_copies
         for item in statement.items:
             manager = self.resolve(self.evaluate(item.context_expr))
+            self.saves_copies = self.saves_copies or _saves_copies(manager, item.context_expr)
             mode = self.mode_of(manager)
             if mode is not None and mode != "neutral":
                 self.recording = mode
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, self.entered_value(manager, item.context_expr))
         falls = self.block(statement.body)
-        self.recording = recording
+        self.recording, self.saves_copies = recording, copies
         return falls
 
     def mode_of(self, manager: Value) -> Value:
@@ -719,6 +720,15 @@ class Statements(Expressions):
 
 
 INTERNAL_KEYS: Final = frozenset({"version", "grads", "gradient", "requires_grad", "more", "groups"})
+
+
+def _saves_copies(manager: Value, expression: ast.expr) -> bool:
+    """Whether operations in ``with manager:`` may save copies: AMP casts what they get, hooks store it elsewhere."""
+    if type(manager) is Phi:
+        return any(_saves_copies(one, expression) for _, one in manager.alternatives)
+    if type(manager) is Symbol and isinstance(manager.key, tuple) and manager.key[0] == "autocast":
+        return True
+    return any(word in ast.unparse(expression) for word in ("autocast", "saved_tensors", "save_on_cpu"))
 
 
 def _all_modules(items: list[tuple[Guard, Value]]) -> bool:

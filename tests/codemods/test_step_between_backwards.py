@@ -244,6 +244,22 @@ REPORTED = {
 }
 
 LEFT_ALONE = {
+    "AMP saves copies of another type": """
+        for state in torch.randn(3, 6, 3):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                critic_loss = q(critic, state, actor(state).detach()).pow(2).mean()
+                actor_loss = -q(critic, state, actor(state)).mean()
+            update(critic_optimizer, critic_loss)
+            update(actor_optimizer, actor_loss)
+        """,
+    "a context that lets saved tensors change": """
+        for state in torch.randn(3, 6, 3):
+            with torch.autograd.graph.allow_mutation_on_saved_tensors():
+                critic_loss = q(critic, state, actor(state).detach()).pow(2).mean()
+                actor_loss = -q(critic, state, actor(state)).mean()
+                update(critic_optimizer, critic_loss)
+                update(actor_optimizer, actor_loss)
+        """,
     "the loss is computed after the step": LATER,
     "both traversals come before the steps": """
         for state in torch.randn(3, 6, 3):
