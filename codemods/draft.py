@@ -109,13 +109,13 @@ class Context:
     def filename(self, where: Where) -> str:
         return where.frame.module.filename
 
-    def shows_all(self, where: Where) -> bool:
-        """Whether what this run does not show is not done with what ``where`` leaves.
+    def shows_all(self, where: Where | None) -> bool:
+        """Whether what this run does not show is not done with what ``where`` leaves (None: a framework's own loop).
 
         One script shows what happens in a file that it imports, not what never does: another script may do it.
         """
         run = self.facts.run
-        return run.complete and run.script in ("", self.filename(where))
+        return run.complete and (not run.script or (where is not None and self.filename(where) == run.script))
 
     def is_expected(self, where: Where) -> bool:
         """Whether what happens at ``where`` is meant to fail: ``with pytest.raises(…):`` stands around it."""
