@@ -95,10 +95,13 @@ class Notebook:
             if not place.strings:
                 raise EditRefused(f"cell {cell.number} has no source to edit")
             changes.extend(changes_in_json(self._text, place, cell.written.text, replacements, ascii_only))
-        text = self._text
-        for start, end, content in sorted(changes, reverse=True):
-            text = text[:start] + content + text[end:]
-        return text
+        pieces: list[str] = []
+        position = 0
+        # By place alone: what is inserted at one place stays in the order that it was given in.
+        for start, end, content in sorted(changes, key=lambda change: change[:2]):
+            pieces += (self._text[position:start], content)
+            position = end
+        return "".join((*pieces, self._text[position:]))
 
     def _parsed_together(self, parse: Callable[[str], ast.Module]) -> ast.Module | None:
         self.text = "".join(cell.python for cell in self.cells)

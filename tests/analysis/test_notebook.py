@@ -245,3 +245,10 @@ def test_round_trip(cells: list[tuple[str, bool, bool]], ascii_only: bool, data:
     places = find_texts(before.decode(), {("cells", number - 1, "source")})
     start = places["cells", number - 1, "source"].start
     assert changed.decode()[:start] == before.decode()[:start]
+
+
+def test_insertions_at_one_place_keep_their_order() -> None:
+    source = source_of(notebook(cell("a = 1")))
+    here = Span(1, 1, 1, 1)
+    changed = source.apply([TextEdit(here, "p\nq"), TextEdit(here, "ü")])
+    assert sources_in(changed) == ["p\nqüa = 1"]
