@@ -393,7 +393,7 @@ def _over_modules(context: Context, loop: Loop, carriers: list[Carried], travers
     for name, value in frame.slots.items():
         if not isinstance(value, (Instance, TorchModule)) or not isinstance(name, str):
             continue
-        modules = context.machine.modules_of(value, set())
+        modules = context.machine.modules_of(value)
         owners = [(m, c) for c in carriers for m in modules if m.slots is c.slots]
         if len(owners) != len(carriers) or not all(isinstance(m, Instance) for m, _ in owners):
             continue

@@ -8,8 +8,9 @@ from typing import Final
 
 from .guards import ALWAYS, Guard
 from .heap import MISSING
+from .knowledge import torch_modules, torch_operations
 from .library import Arguments, Handler, Keywords, Library, _entries, key_of, plain
-from .methods import Methods
+from .methods import TENSOR_METHODS, Methods
 from .tape import Cut, Edge, Operand
 from .values import (
     BoundMethod,
@@ -22,6 +23,7 @@ from .values import (
     ListCell,
     NamedTupleClass,
     Parameters,
+    Partial,
     Phi,
     Range,
     Sequence,
@@ -36,6 +38,7 @@ from .values import (
 MOST_UNROLLED: Final = 4
 """Collections of known length up to this are iterated element by element; longer ones by their first two."""
 Items = list[tuple[Guard, Value]]
+TENSOR_ATTRIBUTES: Final = TENSOR_METHODS | {"grad", "grad_fn", "requires_grad", "is_leaf", "device", "dtype", "ndim"}
 CONVERSIONS: Final[dict[str, Callable[[float], float]]] = {
     "float": float,
     "int": int,
@@ -412,37 +415,44 @@ def _hasattr(machine: Builtins, arguments: Arguments, keywords: Keywords, call: 
     if not isinstance(name, str):
         return Symbol(machine.fresh("hasattr"))
 
-    def test(value: Value) -> bool | None:
-        if type(value) is Instance:
-            if name in value.slots or machine.find_in_class(value.cls, name) is not MISSING:
-                return True
-            return None if machine.has_unknown_base(value.cls) else False
-        if type(value) is TorchModule:
-            return name in value.slots or name in {"weight", "parameters", "forward"}
-        if type(value) is Tensor:
-            return hasattr(ast, name) or name in {"detach", "item", "grad", "data", "shape", "size", "device", "cpu"}
-        if type(value) in (ListCell, DictCell, TupleValue):
-            return name in {"__len__", "__iter__", "items", "keys"} and (
-                type(value) is DictCell or name.startswith("__")
-            )
-        if plain(value):
-            return hasattr(value, name)
-        return None
+    return machine.instance_test(given, lambda value: _has_attribute(machine, value, name), f"hasattr {name}")
 
-    return machine.instance_test(given, test, f"hasattr {name}")
+
+def _has_attribute(machine: Builtins, value: Value, name: str) -> bool | None:
+    if type(value) is Instance:
+        if name in value.slots or machine.find_in_class(value.cls, name) is not MISSING:
+            return True
+        if machine.is_module(value) and name in torch_modules.MODULE_METHODS:
+            return True
+        unknown = machine.has_unknown_base(value.cls) or machine.find_in_class(value.cls, "__getattr__") is not MISSING
+        return None if unknown else False
+    if type(value) is TorchModule:
+        return name in value.slots or name == "weight" or name in torch_modules.MODULE_METHODS
+    if type(value) is Tensor:
+        return name in TENSOR_ATTRIBUTES or name in torch_operations.OPERATIONS or name in torch_operations.IN_PLACE
+    if type(value) in (ListCell, DictCell, TupleValue):
+        return name in {"__len__", "__iter__", "items", "keys"} and (type(value) is DictCell or name.startswith("__"))
+    if plain(value):
+        return hasattr(value, name)
+    return None
+
+
+def _callable(machine: Builtins, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
+    def test(value: Value) -> bool | None:
+        if type(value) in (FunctionValue, BoundMethod, ClassValue, TorchModule, Partial):
+            return True
+        return False if plain(value) or type(value) in (Tensor, ListCell, DictCell, TupleValue) else None
+
+    given = machine.resolve(arguments[0].value) if arguments else None
+    return machine.instance_test(given, test, "callable")
 
 
 def _getattr(machine: Builtins, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
     name = machine.resolve(arguments[1].value) if len(arguments) > 1 else None
     if isinstance(name, str):
         given = machine.resolve(arguments[0].value)
-        if (
-            len(arguments) > 2
-            and type(given) is Instance
-            and name not in given.slots
-            and machine.find_in_class(given.cls, name) is MISSING
-            and not machine.has_unknown_base(given.cls)
-        ):
+        known = type(given) in (Instance, TorchModule)
+        if len(arguments) > 2 and known and _has_attribute(machine, given, name) is False:
             return arguments[2].value
         return machine.load_attribute(given, name, call, arguments[0].expression)
     return machine.unknown_call(Symbol(machine.fresh("getattr")), arguments, {}, call)
@@ -577,6 +587,7 @@ BUILTINS: Final[dict[str, Callable[[Builtins, Arguments, Keywords, ast.AST], Val
     "min": _extreme("min"),
     "isinstance": _isinstance,
     "hasattr": _hasattr,
+    "callable": _callable,
     "getattr": _getattr,
     "setattr": _setattr,
     "map": _map,

@@ -11,7 +11,7 @@ from typing import Any, Final
 from .builtins import Builtins
 from .guards import ALWAYS, Guard
 from .heap import MISSING
-from .knowledge import torch_operations
+from .knowledge import torch_modules, torch_operations
 from .library import key_of, plain
 from .machine import same_value
 from .tape import Cut, Node, Operand
@@ -191,6 +191,8 @@ class Expressions(Builtins):
             return self.resolve(found)
         if name == "module":
             return receiver
+        if name == "_modules" and self.is_module(receiver):
+            return self.table_of_modules(receiver)
         if name == "training" and self.is_module(receiver):
             return True
         if self.is_module(receiver) or self.has_unknown_base(receiver.cls):
@@ -216,6 +218,8 @@ class Expressions(Builtins):
         children = self.resolve(receiver.slots.get("children"))
         if type(children) is DictCell and ("key", name) in children.slots:
             return self.resolve(children.slots["key", name])
+        if name == "_modules":
+            return self.table_of_modules(receiver)
         if name == "module":
             return receiver
         return Method(receiver, name, expression)
@@ -947,6 +951,8 @@ class Expressions(Builtins):
             if type(setter) is FunctionValue:
                 self.call_function(setter, [Operand(None, receiver), Operand(None, value)], {}, site)
                 return
+            if self.find_in_class(receiver.cls, "__setattr__") is not MISSING:
+                value = self.stored_elsewhere(value, site)
             self.write(receiver.slots, name, value)
             self.note_store(receiver.slots, name, value, source)
         elif kind is TorchModule or kind is ClassValue:
@@ -1057,7 +1063,7 @@ class Expressions(Builtins):
     ) -> bool:
         generator = generators[depth]
         items, exact = self.elements(source, generator.iter)
-        if len(items) > 12:
+        if len(items) > 12 and not (exact and self.are_modules(items)):
             items, exact = [*items[:3], items[-1]], False
         base, loops = self.path, self.loops
         loop = self.new_loop(expression, exact)
@@ -1197,14 +1203,8 @@ def facts_of(key: Any) -> tuple[Guard, Guard]:
     return Guard({("truth", key): True}), Guard({("truth", key): False})
 
 
-MODULE_METHODS: Final = frozenset(
-    {
-        "parameters", "named_parameters", "zero_grad", "requires_grad_", "train", "eval", "modules", "children",
-        "named_modules", "named_children", "register_buffer", "register_parameter", "add_module", "forward",
-        "state_dict", "load_state_dict", "buffers", "backward", "manual_backward", "to", "cuda", "cpu", "half", "float",
-        "double", "apply",
-    }
-)  # fmt: skip
+MODULE_METHODS: Final = torch_modules.MODULE_METHODS | {"backward", "manual_backward"}
+"""What a module's or a framework's base class has."""
 
 HANDLERS: Final[dict[type[ast.expr], Callable[[Any, Any], Value]]] = {
     ast.Name: Expressions.name,

@@ -8,6 +8,7 @@ from typing import Final
 
 from .interpreter import Run
 from .tape import (
+    PERHAPS,
     Boundary,
     Change,
     Discarded,
@@ -136,6 +137,8 @@ class Facts:
             if node in confirmed:
                 continue
             confirmed.add(node)
+            if node.operation == PERHAPS:
+                continue
             inputs = [edge.node for edge in node.edges]
             if len(inputs) == 1:
                 stack.append(inputs[0])

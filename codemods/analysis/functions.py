@@ -399,7 +399,7 @@ class Functions(Modules):
         """``cls(*arguments)``"""
         if cls.is_namedtuple:
             return self.make_namedtuple(cls, cls.namedtuple_fields, cls.slots, arguments, keywords)
-        instance = Instance(cls, self.fresh("instance", cls.name))
+        instance = self.make_instance(cls, self.fresh("instance", cls.name))
         if cls.dataclass_fields is not None:
             self.fill_dataclass(instance, cls, arguments, keywords, call)
             return instance

@@ -22,7 +22,6 @@ from .values import (
     Frame,
     FunctionValue,
     Imported,
-    Instance,
     ModuleValue,
     Symbol,
     TupleValue,
@@ -296,7 +295,7 @@ class Interpreter(Drivers):
         """An object as its constructor leaves it."""
         if cls.is_namedtuple:
             return TupleValue(tuple(Symbol(self.fresh("field")) for _ in cls.namedtuple_fields), cls)
-        instance = Instance(cls, ("self", id(cls.node)))
+        instance = self.make_instance(cls, ("self", id(cls.node)))
         found = self.find_in_class(cls, "__init__")
         if type(found) is FunctionValue:
             self.call_function(found, [Operand(None, instance)], {}, cls.node)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from collections.abc import Sequence as Seq
 from typing import Final
 
-from .functions import Functions
+from .disturbance import Disturbance
 from .guards import ALWAYS, Guard
 from .knowledge import consumers, grad_modes, optimizers, torch_modules, torch_operations
 from .tape import Cut, Edge, Handed, Node, Operand
@@ -75,7 +75,6 @@ PURE: Final = frozenset(
         "len",
         "isinstance",
         "hasattr",
-        "callable",
         "issubclass",
         "type",
         "abs",
@@ -98,7 +97,7 @@ def plain(value: Value) -> bool:
     return value is None or isinstance(value, (bool, int, float, str, bytes))
 
 
-class Library(Functions):
+class Library(Disturbance):
     """The machine with libraries."""
 
     # -- dispatch --------------------------------------------------------------------------------------------------
@@ -156,7 +155,7 @@ class Library(Functions):
             twin: Value = (
                 TorchModule(value.name, self.fresh("module", value.name), value.site)
                 if kind is TorchModule
-                else Instance(value.cls, self.fresh("instance", value.cls.name))
+                else self.make_instance(value.cls, self.fresh("instance", value.cls.name))
             )
             for key, slot in list(value.slots.items()):
                 twin.slots[key] = self.copied(slot, call)
@@ -473,6 +472,8 @@ class Library(Functions):
         """Note that a call that cannot be seen gets what may own parameters, or belongs to an object that may."""
         given = tuple(value for o in operands if type(value := self.resolve(o.value)) in OWNERS)
         key = callee.key if type(callee) is Symbol else None
+        if not (type(callee) is External and callee.dotted.startswith("torch.")):
+            self.disturb([*given, *self.owner_of(key)], call)
         while isinstance(key, tuple) and len(key) == 3 and key[0] == "attr":
             key = key[1]
         if given or (isinstance(key, tuple) and (key[0] == "self" or "instance" in key)):

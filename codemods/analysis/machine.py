@@ -11,6 +11,7 @@ from .heap import MISSING, Delta, Heap, Slots
 from .tape import Cut, Edge, Escape, Loop, Node, Stored, Tape, Turn, Where
 from .values import (
     NO_CUTS,
+    ClassValue,
     DictCell,
     Frame,
     Imported,
@@ -66,6 +67,8 @@ class Machine:
         """Where the budget of the present call ends."""
         self.serial = 0
         self.symbol_slots: dict[Hashable, Slots] = {}
+        self.objects: dict[Hashable, Instance] = {}
+        """The objects of the project's classes by their keys."""
         self.reads: dict[tuple[int, Hashable], dict[tuple[Turn, ...], list[tuple[int, Guard]]]] = {}
         """For each slot, the first moments (indices of the tape) at which each iteration read it, with the
         paths."""
@@ -81,6 +84,10 @@ class Machine:
         """A key that nothing else has."""
         self.serial += 1
         return ("fresh", self.serial, *parts)
+
+    def make_instance(self, cls: ClassValue, key: Hashable) -> Instance:
+        instance = self.objects[key] = Instance(cls, key)
+        return instance
 
     def spend(self, steps: int = 1) -> None:
         self.budget -= steps

@@ -9,6 +9,7 @@ from typing import Final
 from .guards import ALWAYS, Guard
 from .knowledge import consumers, optimizers, torch_modules, torch_operations
 from .library import Arguments, Keywords, Library, _entries, key_of, plain, root_of
+from .modules import MOST_MODULES
 from .recording import APPLY
 from .tape import Cut, Discarded, Misuse, Node, Operand
 from .values import (
@@ -311,19 +312,22 @@ class Methods(Library):
             mode: Value = name == "train"
             if name == "train" and (arguments or keywords):
                 mode = self.resolve(arguments[0].value if arguments else next(iter(keywords.values())).value)
-            for module in self.modules_of(receiver, set()):
+            for module in self.modules_of(receiver):
                 self.write(module.slots, "training", mode)
             return receiver
+        if name == "modules":
+            return Sequence(tuple((ALWAYS, one) for one in self.modules_of(receiver)), exact=True)
+        if name == "named_modules":
+            pairs = self.named_modules(receiver, set(), "")
+            return Sequence(tuple((ALWAYS, TupleValue(pair)) for pair in pairs), exact=True)
+        if name == "children":
+            return Sequence(tuple((ALWAYS, one) for _, one in self.submodules(receiver)), exact=True)
+        if name == "named_children":
+            return Sequence(tuple((ALWAYS, TupleValue(pair)) for pair in self.submodules(receiver)), exact=True)
+        if name == "apply" and len(arguments) == 1:
+            return self.apply_to_modules(receiver, arguments[0].value, call)
         if name in torch_modules.MODULE_METHODS_RETURNING_SELF:
             return receiver
-        if name in {"modules", "children"}:
-            found = self.modules_of(receiver, set())
-            if name == "children":
-                found = [value for _, value in self.registered(receiver) if type(value) in (TorchModule, Instance)]
-            return Sequence(tuple((ALWAYS, m) for m in found), exact=True)
-        if name in {"named_modules", "named_children"}:
-            parts = self.registered(receiver)
-            return Sequence(tuple((ALWAYS, TupleValue(part)) for part in parts), exact=name == "named_children")
         if name in {"register_buffer", "register_parameter", "add_module", "register_module"} and len(arguments) > 1:
             key = self.resolve(arguments[0].value)
             self.add_child(receiver, key if isinstance(key, str) else f"child {self.serial}", arguments[1].value, name)
@@ -365,6 +369,19 @@ class Methods(Library):
             return self.call_optimizer_like(receiver, name, arguments, call)
         symbol = Symbol(("attr", receiver.key, name))
         return self.unknown_call(symbol, arguments, keywords, call)
+
+    def apply_to_modules(self, receiver: Value, function: Value, call: ast.AST) -> Value:
+        """``receiver.apply(function)``: it is called with the modules below first.
+
+        https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.apply
+        """
+        modules = self.modules_of(receiver)
+        if len(modules) > MOST_MODULES:
+            self.disturb([receiver], call)
+            return receiver
+        for module in reversed(modules):
+            self.call_value(function, [Operand(None, module)], {}, call)
+        return receiver
 
     def is_torch_optimizer(self, instance: Instance) -> bool:
         return any(
@@ -652,7 +669,7 @@ class Methods(Library):
             key = self.resolve(arguments[0].value)
             found = self.select(receiver, key, call)
             default = arguments[1].value if len(arguments) > 1 else None
-            if plain(key) and ("key", key) not in receiver.slots and exact:
+            if exact and not (known if not plain(key) else ("key", key) in receiver.slots):
                 if name == "setdefault":
                     self.write(receiver.slots, ("key", key), default)
                 return default

@@ -27,6 +27,8 @@ from .values import (
     Value,
 )
 
+MOST_MODULES: Final = 32
+"""A loop over modules runs all of them up to this many: what it does to each is told apart."""
 DROPOUTS: Final = frozenset(name for name in MODULES if "Dropout" in name)
 """They hand back their input in evaluation mode."""
 
@@ -124,7 +126,7 @@ class Modules(Recorder):
             leaves.setdefault(self.symbol_leaf(value, site), name)
             return True
         whole = True
-        for item in _contents(value):
+        for item in contents(value):
             whole = self.collect(item, site, leaves, seen, name) and whole
         return whole
 
@@ -149,16 +151,40 @@ class Modules(Recorder):
                 found.append((str(key), slot))
         return found
 
-    def modules_of(self, module: Value, seen: set[int]) -> list[Value]:
+    def modules_of(self, module: Value) -> list[Value]:
         """``module`` and all modules below it."""
+        return [one for _, one in self.named_modules(module, set(), "")]
+
+    def named_modules(self, module: Value, seen: set[int], name: str) -> list[tuple[str, Value]]:
+        """``module`` and all modules below it, each once, by their dotted names."""
         module = self.resolve(module)
         if type(module) not in (TorchModule, Instance) or id(module) in seen:
             return []
         seen.add(id(module))
-        found: list[Value] = [module]
-        for _, child in self.registered(module):
-            found += self.modules_of(child, seen)
+        found: list[tuple[str, Value]] = [(name, module)]
+        for part, child in self.registered(module):
+            found += self.named_modules(child, seen, f"{name}.{part}" if name else part)
         return found
+
+    def submodules(self, module: Value) -> list[tuple[str, Value]]:
+        """The modules right below ``module``, by their names."""
+        return [(name, one) for name, one in self.registered(module) if type(one) in (TorchModule, Instance)]
+
+    def are_modules(self, items: Seq[tuple[Guard, Value]]) -> bool:
+        """Whether these are objects, and so few that what a loop does to each can be told apart.
+
+        ``named_modules()`` and its like give pairs of a name and an object.
+        """
+        return len(items) <= MOST_MODULES and all(
+            type(value.items[-1] if type(value) is TupleValue and value.items else value) in (TorchModule, Instance)
+            for _, value in items
+        )
+
+    def table_of_modules(self, module: Value) -> DictCell:
+        """``module._modules``"""
+        table = DictCell()
+        table.slots = {("key", name): one for name, one in self.submodules(module)}
+        return table
 
     def is_module(self, value: Value) -> bool:
         """Whether ``value`` is an instance of ``torch.nn.Module``."""
@@ -268,7 +294,8 @@ class Modules(Recorder):
         raise NotImplementedError
 
 
-def _contents(value: Value) -> list[Value]:
+def contents(value: Value) -> list[Value]:
+    """The elements of a container; empty for anything else."""
     if type(value) not in (ListCell, Sequence, TupleValue, DictCell):
         return []
     if type(value) is ListCell:
@@ -285,4 +312,4 @@ def _may_be_module(symbol: Symbol) -> bool:
     return isinstance(key, tuple) and bool(key) and key[0] in {"call", "param", "fresh", "external"}
 
 
-__all__ = ["External", "Modules"]
+__all__ = ["External", "Modules", "contents"]

@@ -32,15 +32,12 @@ from .values import (
     Sequence,
     Symbol,
     Tensor,
-    TorchModule,
     TupleValue,
     Value,
 )
 
 DEEP: Final = 2
 """Inside so many loops, later iterations of the outer ones run the inner ones once: what two of them show is known."""
-MOST_MODULES: Final = 32
-"""A loop over modules runs all of them up to this many: what it does to each is told apart."""
 MOST_TURNS: Final = 4
 """A loop over a collection of known length runs all of it up to this many elements."""
 IGNORED_DECORATORS: Final = frozenset(
@@ -444,10 +441,8 @@ class Statements(Expressions):
     # -- loops -----------------------------------------------------------------------------------------------------
 
     def for_(self, statement: ast.For | ast.AsyncFor) -> bool:
-        source = self.evaluate(statement.iter)
-        items, exact = self.elements(source, statement.iter)
-        listed = type(self.resolve(source)) is Sequence
-        if len(items) > MOST_TURNS and not (exact and listed and len(items) <= MOST_MODULES and _all_modules(items)):
+        items, exact = self.elements(self.evaluate(statement.iter), statement.iter)
+        if len(items) > MOST_TURNS and not (exact and self.are_modules(items)):
             items, exact = [*items[:2], items[-1]] if exact else items[:3], False
         if not exact and self.is_deep_again():
             items = items[:1]
@@ -729,10 +724,6 @@ def _saves_copies(manager: Value, expression: ast.expr) -> bool:
     if type(manager) is Symbol and isinstance(manager.key, tuple) and manager.key[0] == "autocast":
         return True
     return any(word in ast.unparse(expression) for word in ("autocast", "saved_tensors", "save_on_cpu"))
-
-
-def _all_modules(items: list[tuple[Guard, Value]]) -> bool:
-    return all(type(value) in (TorchModule, Instance) for _, value in items)
 
 
 def _is_number(value: Any) -> bool:

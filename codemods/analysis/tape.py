@@ -339,6 +339,8 @@ class Tape:
         return [event for event in self.events if type(event) is kind]
 
 
+PERHAPS: Final = "perhaps"
+"""The operation of a node for what a slot may still hold after a call that cannot be seen has had its object."""
 MOST_VISITS: Final = 3
 """A node that so many ways lead to is taken to be reached whatever they assume."""
 
@@ -386,6 +388,8 @@ def sure_nodes(roots: Iterable[Edge]) -> set[Node]:
         if node in sure:
             continue
         sure.add(node)
+        if node.operation == PERHAPS:
+            continue
         inputs = [edge.node for edge in node.edges if not (edge.node.kind == "leaf" and edge.node.assumed)]
         if node.kind == "unknown" and len(inputs) > 1 and not any(one.kind == "leaf" for one in inputs):
             continue

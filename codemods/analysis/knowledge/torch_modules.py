@@ -373,6 +373,12 @@ MODULE_METHODS_RETURNING_SELF: frozenset[str] = frozenset(
 )  # fmt: skip
 """Source: https://pytorch.org/docs/stable/generated/torch.nn.Module.html."""
 
+MODULE_METHODS: frozenset[str] = MODULE_METHODS_RETURNING_SELF | {
+    "parameters", "named_parameters", "zero_grad", "modules", "children", "named_modules", "named_children",
+    "register_buffer", "register_parameter", "add_module", "forward", "state_dict", "load_state_dict", "buffers",
+}  # fmt: skip
+"""Methods that every module has. Source: https://pytorch.org/docs/stable/generated/torch.nn.Module.html."""
+
 MODULE_PARAMETER_METHODS: frozenset[str] = frozenset({"parameters", "named_parameters"})
 """They iterate over the module's parameters; ``buffers``, ``state_dict`` do not carry a graph."""
 
