@@ -1064,6 +1064,7 @@ class Expressions(Builtins):
         generator = generators[depth]
         items, exact = self.elements(source, generator.iter)
         if len(items) > 12 and not (exact and self.are_modules(items)):
+            self.disturb([item for _, item in items[3:-1]], expression)
             items, exact = [*items[:3], items[-1]], False
         base, loops = self.path, self.loops
         loop = self.new_loop(expression, exact)

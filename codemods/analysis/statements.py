@@ -442,12 +442,16 @@ class Statements(Expressions):
 
     def for_(self, statement: ast.For | ast.AsyncFor) -> bool:
         items, exact = self.elements(self.evaluate(statement.iter), statement.iter)
+        left_out: list[tuple[Guard, Value]] = []
         if len(items) > MOST_TURNS and not (exact and self.are_modules(items)):
+            left_out = items[2:-1]
             items, exact = [*items[:2], items[-1]] if exact else items[:3], False
         if not exact and self.is_deep_again():
             items = items[:1]
         turns = [(guard, lambda item=item: self.turn(statement, item)) for guard, item in items]
-        return self.loop(statement, turns, exact, statement.orelse)
+        falls = self.loop(statement, turns, exact, statement.orelse)
+        self.disturb([item for _, item in left_out], statement)
+        return falls
 
     def turn(self, statement: ast.For | ast.AsyncFor, item: Value) -> bool:
         self.assign(statement.target, item)

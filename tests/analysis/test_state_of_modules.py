@@ -121,6 +121,18 @@ def test_state_that_was_not_reset_is_carried(reset: str) -> None:
     assert carried(reset) == ["GM101"]
 
 
+def test_a_loop_over_more_modules_than_are_run_may_reset_the_others() -> None:
+    deep = "self.head = nn.Sequential(*[nn.Linear(8, 8) for _ in range(6)], " + "nn.Tanh(), " * 30 + "Leaky(), "
+    program = PROGRAM.format(reset="[m.reset() for m in net.modules() if isinstance(m, Leaky)]", base="x")
+    program = program.replace("(Base)", "(nn.Module)").replace("self.head = nn.Sequential(Leaky(), ", deep)
+    loop = "for m in net.modules():\n        reset_one(m)"
+    listed = "[m.reset() for m in net.modules() if isinstance(m, Leaky)]"
+    assert codemods.scan(program) == []
+    assert codemods.scan(program.replace(listed, loop)) == []
+    assert codemods.scan(program.replace(listed, "net.apply(reset_one)")) == []
+    assert [finding.code for finding in codemods.scan(program.replace(listed, "pass"))] == ["GM101"]
+
+
 def test_an_inherited_method_that_cannot_be_seen_may_reset() -> None:
     assert carried("net.start_sequence()", base="SpikingModule") == []
 
