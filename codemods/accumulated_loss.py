@@ -94,7 +94,7 @@ def find(context: Context) -> Iterator[Draft]:
             if before is None or not context.shows_all(carried.where):
                 continue
             grown = _growth(context, boundary.loop, boundary.number, before, carried)
-            if grown is None:
+            if grown is None or _overwrites(_writes(context, boundary.loop, carried), boundary.loop):
                 continue
             if _feeds_state(context, boundary, carried, grown):
                 continue
@@ -148,7 +148,7 @@ def _growth(context: Context, loop: Loop, turn: int, before: Carried, after: Car
         }
     if not kept or not added or not any(facts.certain(node) for node in added) or _in_forward(context, loop):
         return None
-    if not _records_anew(added, loop, turn):
+    if not _records_anew(added, loop, turn) or _may_be_plain(context, loop, after, added, totals):
         return None
     growth = Growth(frozenset(added), frozenset(totals))
     if _traversed_later(context, loop, growth, kept, container):
@@ -190,6 +190,14 @@ def _records_anew(added: set[Node], loop: Loop, turn: int) -> bool:
         and node.saves is not False
         for node in below
     )
+
+
+def _may_be_plain(context: Context, loop: Loop, carried: Carried, added: set[Node], totals: set[Node]) -> bool:
+    """Whether what is accumulated may be a number or a text that a call that cannot be seen gives beside a loss."""
+    stored = [write.value for write in _writes(context, loop, carried)] if isinstance(carried.value, tuple) else []
+    values = [*stored, *(operand.value for node in totals for operand in node.operands)]
+    brought = [v for v in values if any(edge.node in added for edge in context.machine.edges_of(v))]
+    return bool(brought) and all(context.facts.may_be_plain(value) for value in brought)
 
 
 def _in_forward(context: Context, loop: Loop) -> bool:
@@ -304,6 +312,27 @@ def _writes(context: Context, loop: Loop, carried: Carried) -> list[Stored]:
         if same and stored.where.turn(loop) is not None and context.machine.edges_of(stored.value):
             found[stored.source or stored.where.node] = stored
     return list(found.values())
+
+
+def _overwrites(writes: list[Stored], loop: Loop) -> bool:
+    """Whether all stores go to places that an earlier iteration of ``loop`` filled: their index is counted by a loop
+    that each iteration runs anew."""
+    return bool(writes) and all(_names_of_index(write) & _inner_targets(write, loop) for write in writes)
+
+
+def _names_of_index(write: Stored) -> set[str]:
+    statement = write.where.node
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    indices = [target.slice for target in targets if isinstance(target, ast.Subscript)]
+    return {name.id for index in indices for name in ast.walk(index) if isinstance(name, ast.Name)}
+
+
+def _inner_targets(write: Stored, loop: Loop) -> set[str]:
+    """The variables of the loops around ``write`` that lie within ``loop``."""
+    around = [one for one, _ in write.where.loops]
+    inner = around[around.index(loop) + 1 :] if loop in around else []
+    targets = [one.statement.target for one in inner if isinstance(one.statement, (ast.For, ast.AsyncFor))]
+    return {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
 
 
 def _wants_number(context: Context, carried: Carried, writes: list[Stored]) -> bool:

@@ -24,8 +24,9 @@ from .tape import (
     Traversal,
     Where,
     ZeroGrad,
+    is_module_call,
 )
-from .values import Frame
+from .values import Frame, Symbol, Value
 
 LINEAR: Final = frozenset(
     {
@@ -157,8 +158,22 @@ class Facts:
             seen.add(one)
             if one in self.confirmed or (one.kind == "leaf" and not one.assumed):
                 return True
-            stack.extend(edge.node for edge in one.edges)
+            if one.kind != "unknown" or is_module_call(one):
+                stack.extend(edge.node for edge in one.edges)
         return False
+
+    @cached_property
+    def differentiated(self) -> set[Hashable]:
+        """Keys of unknown values that must be tensors with a graph: what was back-propagated depends on them alone."""
+        roots = [t.value for t in self.traversals]
+        operands = [o.value for node in self.confirmed if len(node.edges) == 1 for o in node.operands]
+        return {value.key for value in (*roots, *operands) if type(value) is Symbol and value.node is not None}
+
+    def may_be_plain(self, value: Value) -> bool:
+        """Whether ``value`` is one of several results of a call that cannot be seen, and not known to be a tensor."""
+        if type(value) is not Symbol or value.key in self.differentiated:
+            return False
+        return isinstance(value.key, tuple) and value.key[0] in {"item", "attr"}
 
     def coincide(self, event: Refreed | Stale) -> bool:
         """Whether the two events that clash are known to happen in one run.

@@ -502,7 +502,7 @@ def _of_library(key: Hashable) -> bool:
 
 def root_of(key: Hashable) -> Hashable:
     """What a symbol comes from: the first word of the key of the object whose part or result it is."""
-    while isinstance(key, tuple) and len(key) > 1 and key[0] in {"attr", "item", "method", "entered"}:
+    while isinstance(key, tuple) and len(key) > 1 and key[0] in {"attr", "item", "method", "member", "entered"}:
         key = key[1]
     return key[0] if isinstance(key, tuple) and key else None
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import os
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -90,6 +91,9 @@ class Project:
     def _find(self, name: str, folder: str) -> str | None:
         parts = name.split(".")
         top = parts[0]
+        if (top in LIBRARIES or top in sys.stdlib_module_names) and self.exists(os.path.join(folder, "__init__.py")):
+            # Inside a package, a file beside that has a library's name is not what `import` finds.
+            return None
         level = 0
         while level <= MOST_PARENTS:
             for root in (folder, os.path.join(folder, "src")):

@@ -306,6 +306,7 @@ class Recorder(Machine):
             accumulates,
             inputs,
             gradient_argument,
+            value=value,
             flag=flag,
             framework=framework,
         )

@@ -185,6 +185,7 @@ class Traversal(Event):
     """The part of what it reaches that does not hang on guesses about unknown calls."""
     flat: bool = False
     """What was to be walked has no graph: PyTorch raises."""
+    value: Value = None
     flag: ast.expr | None = None
     """The expression given as retain_graph, where there is one."""
     framework: bool = False

@@ -311,3 +311,56 @@ def test_folders_outside_of_a_project_are_left_alone(tmp_path: Path) -> None:
     assert scripts_importing(Project(), str(tmp_path / "inner" / "train.py")) == (str(tmp_path / "main.py"),)
     (tmp_path / "pyproject.toml").unlink()
     assert scripts_importing(Project(), str(tmp_path / "inner" / "train.py")) == ()
+
+
+def test_a_file_of_a_package_does_not_hide_a_library(tmp_path: Path) -> None:
+    helpers = {
+        "tools/__init__.py": "from tools.torch import *\nfrom tools.math import *\n",
+        "tools/torch.py": "import torch\n\nzeros = torch.zeros\n",
+        "tools/math.py": "import math\nimport torch\n",
+    }
+    for name, text in helpers.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    main = tmp_path / "main.py"
+    main.write_text(
+        dedent(
+            """
+            from tools import *
+            from torch import nn
+
+            value, policy = nn.Linear(3, 1), nn.Linear(3, 1)
+            optimizer = torch.optim.SGD([*value.parameters(), *policy.parameters()], lr=0.1)
+            x = torch.randn(5, 3)
+            with torch.no_grad():
+                returns = value(x)
+            for _ in range(4):
+                loss = (policy(x) - returns * returns).pow(2).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            """
+        )
+    )
+    project = Project(lambda path: Path(path).read_bytes())
+    assert api.scan_file(str(main), main.read_bytes(), project).findings == ()
+
+
+def test_options_of_the_command_line_carry_no_graph() -> None:
+    source = """
+        import argparse
+        import torch
+
+        parser = argparse.ArgumentParser()
+        args = parser.parse_args()
+        cell = torch.nn.Linear(3, 3)
+        optimizer = torch.optim.SGD(cell.parameters(), lr=args.lr)
+        weight = 1.0
+        for x in torch.randn(5, 2, 3):
+            weight = torch.tanh(torch.tensor(2.0) * weight * args.decay)
+            optimizer.zero_grad()
+            (cell(x) * weight).mean().backward()
+            optimizer.step()
+    """
+    assert [finding.code for finding in api.scan(dedent(source))] == []
