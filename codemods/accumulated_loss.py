@@ -201,10 +201,14 @@ def _may_be_plain(context: Context, loop: Loop, carried: Carried, added: set[Nod
 
 
 def _in_forward(context: Context, loop: Loop) -> bool:
-    """Whether the loop runs inside a module's forward pass: over layers or time steps, not over batches."""
+    """Whether the loop is part of what a module calculates: over layers or time steps, not over batches."""
     frame: Frame | None = loop.frame
     while frame is not None:
-        if frame.function is not None and frame.function.name in {"forward", "__call__"}:
+        function = frame.function
+        if function is not None and (
+            function.name in {"forward", "__call__"}
+            or (function.owner is not None and context.machine.is_module_class(function.owner))
+        ):
             return not any(t.where.turn(loop) is not None for t in context.facts.traversals)
         frame = frame.scope_of or frame.caller
     return False

@@ -351,11 +351,12 @@ class Functions(Modules):
     def is_module(self, value: Value) -> bool:
         if type(value) is TorchModule:
             return True
-        if type(value) is not Instance:
-            return False
-        order = self.linearised(value.cls)
+        return type(value) is Instance and self.is_module_class(value.cls)
+
+    def is_module_class(self, cls: ClassValue) -> bool:
+        order = self.linearised(cls)
         return any(type(b) is External and b.dotted in MODULE_BASES for b in order) or (
-            self.has_unknown_base(value.cls) and self.find_in_class(value.cls, "forward") is not MISSING
+            self.has_unknown_base(cls) and self.find_in_class(cls, "forward") is not MISSING
         )
 
     def has_unknown_base(self, cls: Value) -> bool:
