@@ -90,11 +90,11 @@ class Expressions(Builtins):
             if name in frame.slots:
                 value = frame.slots[name]
                 self.note_read(frame.slots, name, value)
-                return self.resolve(value)
+                return self.bound(value)
             frame = frame.closure
         found = self.global_name(self.frame.module, name)
         if found is not MISSING:
-            return self.resolve(found)
+            return self.bound(found)
         if name in BUILTIN_NAMES:
             return External("builtins." + name)
         return Symbol(("global", self.frame.module.name, name))
@@ -177,7 +177,7 @@ class Expressions(Builtins):
     def instance_attribute(self, receiver: Instance, name: str, site: ast.AST) -> Value:
         if name in receiver.slots:
             self.note_read(receiver.slots, name, receiver.slots[name])
-            return self.resolve(receiver.slots[name])
+            return self.bound(receiver.slots[name])
         if name == "__class__":
             return receiver.cls
         found = self.find_in_class(receiver.cls, name)

@@ -111,10 +111,17 @@ class Interpreter(Drivers):
         return module.frame
 
     def imported(self, value: Imported) -> Value:
-        if not value.known:
-            value.known = True
-            value.value = self.project.member(self, value.module, value.name)
-        return self.resolve(value.value)
+        seen: list[Imported] = []
+        one: Value = value
+        while type(one) is Imported:
+            if one in seen:
+                return Symbol(("global", one.module.filename, one.name))
+            seen.append(one)
+            if not one.known:
+                one.known = True
+                one.value = self.project.member(self, one.module, one.name)
+            one = one.value
+        return self.resolve(one)
 
     def demand(self, module: ModuleValue, name: str) -> None:
         pending, frame = module.pending, self.module_frame(module)

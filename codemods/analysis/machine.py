@@ -43,6 +43,8 @@ DEEPEST_CONTAINER: Final = 5
 """How deep containers are searched for graphs."""
 
 
+UNBOUND: Final = Symbol(("unbound",))
+"""What a slot holds on the paths on which it has not been filled."""
 CARRYING: Final = frozenset({Tensor, Symbol, Phi, TupleValue, ListCell, DictCell, Sequence})
 """Kinds of values that can carry a graph."""
 
@@ -124,7 +126,7 @@ class Machine:
         """What ``value`` is on the present path: a Phi loses the alternatives that the path excludes."""
         if type(value) is not Phi:
             if type(value) is Symbol and value.key in self.symbol_slots:
-                return self.symbol_slots[value.key].get("tensor", value)
+                return self.as_tensor(value, self.symbol_slots[value.key].get("tensor", value))
             return self.imported(value) if type(value) is Imported else value
         left = [(g, v) for g, v in value.alternatives if g.compatible(self.path)]
         if len(left) == 1:
@@ -132,6 +134,23 @@ class Machine:
         if len(left) == len(value.alternatives):
             return value
         return Phi(tuple(left)) if left else Symbol(self.fresh("unreachable"))
+
+    def as_tensor(self, symbol: Symbol, tensor: Value) -> Value:
+        """``symbol``, known to be ``tensor`` on the paths on which it was treated as one."""
+        if type(tensor) is not Phi:
+            return tensor
+        twin = Symbol(("untreated", symbol.key), symbol.node, symbol.above, symbol.cuts)
+        return self.resolve(Phi(tuple((g, twin if v is UNBOUND else v) for g, v in tensor.alternatives)))
+
+    def bound(self, value: Value) -> Value:
+        """``value`` as the program reads it: on a path on which it is not bound, reading it raises."""
+        value = self.resolve(value)
+        if type(value) is not Phi:
+            return value
+        left = tuple((guard, one) for guard, one in value.alternatives if one is not UNBOUND)
+        if not left or len(left) == len(value.alternatives):
+            return value
+        return self.resolve(left[0][1]) if len(left) == 1 else Phi(left)
 
     def imported(self, value: Imported) -> Value:
         """What an imported name stands for."""
@@ -311,7 +330,7 @@ class Machine:
         if all(type(value) is tuple for value in values):
             return _merge_items(pairs)
         if any(value is MISSING for value in values):
-            pairs = [(g, Symbol(("unbound", id(v))) if v is MISSING else v) for g, v in pairs]
+            pairs = [(g, UNBOUND if v is MISSING else v) for g, v in pairs]
         if any(_holds_node(value) for value in values) and all(value is None or _holds_node(value) for value in values):
             return _merge_nodes(pairs)
         return self.phi(pairs)

@@ -197,6 +197,9 @@ class Project:
         module = self.load(machine, path, name) if path else None
         for alias in statement.names:
             value: Value
+            if path and path == importer and alias.name == (alias.asname or alias.name):
+                # A file that imports from itself: the name is what it is already.
+                continue
             if alias.name == "*":
                 self._star(machine, module, dotted)
                 continue

@@ -364,3 +364,60 @@ def test_options_of_the_command_line_carry_no_graph() -> None:
             optimizer.step()
     """
     assert [finding.code for finding in api.scan(dedent(source))] == []
+
+
+def test_a_file_that_imports_from_itself_is_read_to_its_end(tmp_path: Path) -> None:
+    (tmp_path / "cells.py").write_text(
+        dedent(
+            """
+            from torch import nn
+
+            class Cell(nn.GRUCell):
+                pass
+
+            if __name__ == "__main__":
+                from cells import Cell
+                from layers import Layer
+            """
+        )
+    )
+    (tmp_path / "layers.py").write_text("from again import Layer\n")
+    (tmp_path / "again.py").write_text("from layers import Layer\n")
+    main = tmp_path / "main.py"
+    main.write_text(
+        dedent("import torch\nfrom cells import Cell\nfrom layers import Layer\n")
+        + dedent(LOOP).format(advance="(lambda cell, x, h: cell(x, h))").replace("torch.nn.GRUCell", "Cell")
+    )
+    report = api.scan_file(str(main), main.read_bytes(), Project(lambda path: Path(path).read_bytes()))
+    assert [finding.code for finding in report.findings] == ["GM101"]
+    assert not report.cut
+
+
+def test_a_variable_that_one_branch_does_not_bind() -> None:
+    source = """
+        import torch
+        from somewhere import config
+
+        critic, generator = torch.nn.Linear(3, 1), torch.nn.Linear(2, 3)
+        optimizer = torch.optim.Adam(critic.parameters())
+        optimizer_g = torch.optim.Adam(generator.parameters())
+        for real in torch.randn(5, 4, 3):
+            fake = generator(torch.randn(4, 2))
+            if config.loss == "wgan":
+                real_loss = -critic(real).mean()
+            elif config.loss == "hinge":
+                real_loss = torch.relu(1 - critic(real)).mean()
+            loss = critic(fake).mean()
+            optimizer.zero_grad()
+            real_loss.backward()
+            loss.backward()
+            optimizer.step()
+            print(real_loss.data, loss.item())
+            optimizer_g.zero_grad()
+            (-critic(generator(torch.randn(4, 2))).mean()).backward()
+            optimizer_g.step()
+    """
+    text = dedent(source)
+    report = api.scan_file("main.py", text.encode(), None)
+    assert [finding.code for finding in report.findings] == ["GM201"]
+    assert not report.cut
