@@ -98,7 +98,7 @@ def _traversed(context: Context) -> Iterator[Draft]:
     events: list[Refreed | Stale] = [*facts.refreed, *(e for e in facts.stale if e.change.step is not None)]
     for event in sorted(events, key=lambda e: e.index):
         parted = facts.parting(event.node.where, event.traversal.where)
-        if parted is None or not facts.certain(event.node):
+        if parted is None:
             continue
         loop, before, turn = parted
         if before >= turn or (loop.statement, event.traversal) in seen:

@@ -119,7 +119,6 @@ class _Clash:
 def _is_sure(facts: Facts, event: Stale) -> bool:
     return (
         facts.parting(event.node.where, event.traversal.where) is None
-        and facts.certain(event.node)
         and facts.coincide(event)
         and facts.reaches_plainly(event.traversal, event.node)
     )

@@ -150,7 +150,7 @@ def _dying(context: Context) -> Iterator[Invariant]:
         parted = facts.parting(first.where, event.traversal.where)
         if isinstance(event, Refreed) and facts.walks_parts(event):
             continue
-        if parted is None or parted[1] >= parted[2] or not facts.certain(event.node):
+        if parted is None or parted[1] >= parted[2]:
             continue
         loop, _, turn = parted
         invariant = Invariant(loop, turn, event.traversal, event.node, change=change)

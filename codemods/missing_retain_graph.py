@@ -103,8 +103,7 @@ def _same_iteration(facts: Facts, event: Refreed) -> bool:
 def _is_sure(facts: Facts, event: Refreed) -> bool:
     """Whether both traversals surely walk the node, and on one path."""
     return (
-        facts.certain(event.node)
-        and facts.coincide(event)
+        facts.coincide(event)
         and facts.reaches_plainly(event.earlier, event.node)
         and facts.reaches_plainly(event.traversal, event.node)
     )

@@ -108,7 +108,7 @@ def _same_iteration(facts: Facts, event: Stale) -> bool:
 
 
 def _is_sure(facts: Facts, event: Stale) -> bool:
-    return facts.certain(event.node) and facts.coincide(event) and facts.reaches_plainly(event.traversal, event.node)
+    return facts.coincide(event) and facts.reaches_plainly(event.traversal, event.node)
 
 
 def _draft(context: Context, clash: Clash) -> Draft:

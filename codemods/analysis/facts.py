@@ -90,11 +90,13 @@ class Facts:
 
     @cached_property
     def refreed(self) -> list[Refreed]:
-        return self.tape.of(Refreed)
+        """Second walks over what certainly exists."""
+        return [event for event in self.tape.of(Refreed) if self.certain(event.node)]
 
     @cached_property
     def stale(self) -> list[Stale]:
-        return self.tape.of(Stale)
+        """Walks that need what was changed, by something that certainly exists."""
+        return [event for event in self.tape.of(Stale) if self.certain(event.node)]
 
     @cached_property
     def flats(self) -> list[Flat]:

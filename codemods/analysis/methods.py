@@ -544,7 +544,8 @@ class Methods(Library):
         if name in {"unscale_", "update"} and isinstance(key, tuple) and key[0] == "scaler":
             return None
         if not any(self.edges_of(o.value) for o in operands):
-            if name in PURE_METHODS:
+            asks = name in torch_operations.OPERATIONS and all(_is_setting(self.resolve(o.value)) for o in operands)
+            if name in PURE_METHODS or asks:
                 keys = tuple(key_of(self.resolve(o.value)) for o in operands)
                 return Symbol(("method", key, name, *keys), receiver.node)
             for operand in operands:
@@ -736,6 +737,13 @@ class Methods(Library):
 
     def store_item(self, container: Value, index: Value, value: Value, site: ast.AST) -> None:
         raise NotImplementedError
+
+
+def _is_setting(value: Value) -> bool:
+    """Whether this is a number, a name or a type: a size, a dimension, a dtype, but nothing that a network is given."""
+    if type(value) in (TupleValue, ListCell):
+        return all(_is_setting(item) for item in _entries(value))
+    return plain(value) or type(value) is External
 
 
 def _is_item(key: object) -> bool:
