@@ -70,7 +70,7 @@ from dataclasses import dataclass, replace
 
 from .analysis.facts import LINEAR, additions, edges_reach, frames_of
 from .analysis.tape import Boundary, Carried, Edge, Loop, Node, Refreed, Stored
-from .analysis.values import Frame, Phi, Symbol, Tensor, Value
+from .analysis.values import Frame, FunctionValue, Phi, Symbol, Tensor, Value
 from .carried_hidden_state import describe, read_first
 from .draft import Allowance, Context, Draft, Edits, Plan, Rule, combined
 from .finding import Role, Safety, Severity
@@ -201,17 +201,26 @@ def _may_be_plain(context: Context, loop: Loop, carried: Carried, added: set[Nod
 
 
 def _in_forward(context: Context, loop: Loop) -> bool:
-    """Whether the loop is part of what a module calculates: over layers or time steps, not over batches."""
+    """Whether the loop is part of a calculation: over layers, dimensions or time steps, not over batches.
+
+    It is where a module does it, and where a function that is given something with a graph makes more of it.
+    """
     frame: Frame | None = loop.frame
     while frame is not None:
-        function = frame.function
-        if function is not None and (
-            function.name in {"forward", "__call__"}
-            or (function.owner is not None and context.machine.is_module_class(function.owner))
-        ):
-            return not any(t.where.turn(loop) is not None for t in context.facts.traversals)
+        if frame.function is not None and (_is_of_module(context, frame.function) or _is_given_graph(context, frame)):
+            return not any(t.accumulates and t.where.turn(loop) is not None for t in context.facts.traversals)
         frame = frame.scope_of or frame.caller
     return False
+
+
+def _is_of_module(context: Context, function: FunctionValue) -> bool:
+    owner = function.owner
+    return function.name in {"forward", "__call__"} or (owner is not None and context.machine.is_module_class(owner))
+
+
+def _is_given_graph(context: Context, frame: Frame) -> bool:
+    values = [context.machine.resolve(operand.value) for operand in frame.arguments]
+    return any(type(value) in (Tensor, Symbol, Phi) and context.machine.edges_of(value) for value in values)
 
 
 def _traversed_later(context: Context, loop: Loop, growth: Growth, kept: set[Node], container: bool) -> bool:
@@ -319,24 +328,29 @@ def _writes(context: Context, loop: Loop, carried: Carried) -> list[Stored]:
 
 
 def _overwrites(writes: list[Stored], loop: Loop) -> bool:
-    """Whether all stores go to places that an earlier iteration of ``loop`` filled: their index is counted by a loop
-    that each iteration runs anew."""
-    return bool(writes) and all(_names_of_index(write) & _inner_targets(write, loop) for write in writes)
+    """Whether all stores go to places that were there before the iteration: a list grows by none of them, and holds as
+    much as it is long. A place that ``loop`` itself counts is another one in every iteration."""
+    counted = _counted_by(loop.statement)
+    indices = [_names_of_index(write) for write in writes]
+    return bool(writes) and all(names is not None and not names & counted for names in indices)
 
 
-def _names_of_index(write: Stored) -> set[str]:
+def _names_of_index(write: Stored) -> set[str] | None:
+    """The variables in the index that ``write`` stores at; None where it stores at no index."""
     statement = write.where.node
     targets = statement.targets if isinstance(statement, ast.Assign) else []
-    indices = [target.slice for target in targets if isinstance(target, ast.Subscript)]
-    return {name.id for index in indices for name in ast.walk(index) if isinstance(name, ast.Name)}
+    flat = [part for target in targets for part in ast.walk(target) if isinstance(part, ast.Subscript)]
+    if not flat:
+        return None
+    return {name.id for part in flat for name in ast.walk(part.slice) if isinstance(name, ast.Name)}
 
 
-def _inner_targets(write: Stored, loop: Loop) -> set[str]:
-    """The variables of the loops around ``write`` that lie within ``loop``."""
-    around = [one for one, _ in write.where.loops]
-    inner = around[around.index(loop) + 1 :] if loop in around else []
-    targets = [one.statement.target for one in inner if isinstance(one.statement, (ast.For, ast.AsyncFor))]
-    return {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+def _counted_by(loop: ast.AST) -> set[str]:
+    """The variables that an iteration of ``loop`` gives another value: its own, and the counters in its body."""
+    target = [loop.target] if isinstance(loop, (ast.For, ast.AsyncFor)) else []
+    body = loop.body if isinstance(loop, (ast.For, ast.AsyncFor, ast.While)) else []
+    counters = [one.target for part in body for one in ast.walk(part) if isinstance(one, ast.AugAssign)]
+    return {name.id for part in (*target, *counters) for name in ast.walk(part) if isinstance(name, ast.Name)}
 
 
 def _wants_number(context: Context, carried: Carried, writes: list[Stored]) -> bool:
