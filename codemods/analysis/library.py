@@ -129,6 +129,8 @@ class Library(Disturbance):
             or name.startswith(DATA_LIBRARIES)
         ):
             return Symbol(("library", name, self.fresh()), cuts=self.argument_cuts(arguments))
+        if name.startswith(STATELESS) and any(word in name for word in torch_modules.NO_MODULES):
+            return Symbol(("library", name, self.fresh()))
         if name.startswith(STATELESS):
             return Symbol(("stateless", name, self.fresh()))
         return self.unknown_call(External(name), arguments, keywords, call)
@@ -503,6 +505,9 @@ def _of_library(key: Hashable) -> bool:
 def root_of(key: Hashable) -> Hashable:
     """What a symbol comes from: the first word of the key of the object whose part or result it is."""
     while isinstance(key, tuple) and len(key) > 1 and key[0] in {"attr", "item", "method", "member", "entered"}:
+        if key[0] == "item" and key[1][0] == "stateless" and key[2] != ("constant", 0):
+            # ``model, preprocess = clip.load(…)``: the model comes first.
+            return "library"
         key = key[1]
     return key[0] if isinstance(key, tuple) and key else None
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence as Seq
 from typing import Final
 
 from .guards import ALWAYS, Guard
+from .knowledge import torch_operations
 from .knowledge.torch_modules import MODULES, ModuleKind
 from .recording import Recorder
 from .tape import Node, Operand
@@ -219,7 +220,8 @@ class Modules(Recorder):
                     return given
                 self.change(given, kind.operation, call, [], arguments[0].expression, module=module)
                 return given
-        tracked = any(self.edges_of(operand.value) for operand in operands)
+        differentiated = [] if kind.operation in torch_operations.TAKES_INDICES else operands
+        tracked = any(self.edges_of(operand.value) for operand in differentiated)
         weights: list[Operand] = []
         saved: list[Value] = []
         for parameter in kind.parameters:
@@ -238,7 +240,7 @@ class Modules(Recorder):
             self.record(
                 name,
                 call,
-                [*operands, *weights],
+                [*differentiated, *weights],
                 saved=saved,
                 saves=kind.internal or bool(saved),
                 saves_result=kind.saves_result,

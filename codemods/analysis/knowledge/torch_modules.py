@@ -382,6 +382,12 @@ MODULE_METHODS: frozenset[str] = MODULE_METHODS_RETURNING_SELF | {
 MODULE_PARAMETER_METHODS: frozenset[str] = frozenset({"parameters", "named_parameters"})
 """They iterate over the module's parameters; ``buffers``, ``state_dict`` do not carry a graph."""
 
+NO_MODULES: tuple[str, ...] = (
+    "Tokenizer", "Processor", "FeatureExtractor", "Config", "DataCollator", "TrainingArguments",
+)  # fmt: skip
+"""Words in the names of what the libraries of ``STATELESS_FACTORIES`` make that is no module: its results are integers,
+numbers or settings. Source: https://huggingface.co/docs/transformers/main_classes/tokenizer."""
+
 STATELESS_FACTORIES: frozenset[str] = frozenset(
     {
         "torchvision.models", "torchvision.ops", "torchvision.transforms", "timm.create_model", "timm.models",

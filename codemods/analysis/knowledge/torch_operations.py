@@ -407,6 +407,10 @@ CONSTRUCTORS: frozenset[str] = frozenset(
 """``torch.NAME`` that makes a fresh tensor without a graph; ``requires_grad=True`` makes it a leaf. ``as_tensor`` and
 ``asarray`` are absent: given a tensor they hand it back, graph and all."""
 
+TAKES_INDICES: frozenset[str] = frozenset({"embedding", "embedding_bag"})
+"""Their input is integers, through which no gradient flows.
+Source: https://pytorch.org/docs/stable/generated/torch.nn.functional.embedding.html."""
+
 NUMBERS: frozenset[str] = frozenset(
     {
         "item", "tolist", "size", "dim", "ndimension", "numel", "nelement", "ndim", "shape", "dtype", "device",
