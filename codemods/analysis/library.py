@@ -334,6 +334,9 @@ class Library(Disturbance):
             if bare in {"detach", "numpy", "data"}:
                 if edges:
                     cuts = cuts | {self.cut("detach" if bare == "detach" else "data", call, edges)}
+                elif bare != "numpy":
+                    # What is detached by hand is meant to be a constant.
+                    cuts = frozenset(cut for cut in cuts if cut.kind != "derivative")
                 if type(receiver) is Tensor:
                     result.scalar = receiver.scalar
                     if bare == "detach":

@@ -61,3 +61,30 @@ def test_last_derivative_needs_no_graph_where_it_is_only_looked_at() -> None:
 def test_two_second_derivatives_of_one_first() -> None:
     other = "u_xy = torch.autograd.grad(u_x.pow(2).sum(), x{flag})[0]"
     assert _changes([FIRST, SECOND, other], "u_xx + u_xy") == _flagged([FIRST, SECOND, other])
+
+
+def test_a_gradient_that_is_detached_by_hand_is_a_target() -> None:
+    source = """
+        import torch
+        from torch import nn
+
+        model, loss = nn.Linear(3, 2), nn.CrossEntropyLoss()
+        x, y = torch.randn(4, 3), torch.tensor([0, 1, 1, 0])
+        target = torch.autograd.grad(loss(model(x), y), model.parameters())
+        {kept}
+        guess = torch.randn(4, 3).requires_grad_(True)
+        optimizer = torch.optim.Adam([guess])
+        for _ in range(10):
+            optimizer.zero_grad()
+            found = torch.autograd.grad(loss(model(guess), y), model.parameters(), create_graph=True)
+            difference = 0
+            for one, other in zip(found, target):
+                difference += (one - other).pow(2).sum()
+            difference.backward()
+            optimizer.step()
+    """
+    for kept in (
+        "target = [one.detach() for one in target]",
+        "target = list((one.detach().clone() for one in target))",
+    ):
+        assert findings(source.replace("{kept}", kept), "GM302") == []
