@@ -389,7 +389,7 @@ def sure_nodes(roots: Iterable[Edge]) -> set[Node]:
         if node in sure:
             continue
         sure.add(node)
-        if node.operation == PERHAPS:
+        if node.operation == PERHAPS or (node.operation == "merge" and len(node.edges) > 1):
             continue
         inputs = [edge.node for edge in node.edges if not (edge.node.kind == "leaf" and edge.node.assumed)]
         if node.kind == "unknown" and len(inputs) > 1 and not any(one.kind == "leaf" for one in inputs):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.codemods.mending import changed_lines
+from tests.codemods.mending import changed_lines, findings
 
 EQUATION = """
     import torch
