@@ -29,16 +29,17 @@ class Outcome:
 
 
 @cache
-def _worker() -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def _worker(frameworks: tuple[str, ...]) -> subprocess.Popen[str]:
+    command = [sys.executable, WORKER, *frameworks]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def run(script: Path, *, count_saved: bool = False) -> Outcome:
-    """Run ``main()`` of a script under PyTorch, in a process of its own.
+def run(script: Path, *, count_saved: bool = False, frameworks: tuple[str, ...] = ()) -> Outcome:
+    """Run ``main()`` of a script under PyTorch, in a process of its own that has imported ``frameworks``.
 
     ``count_saved`` also measures the memory held for backward passes; in-place errors are not raised then.
     """
-    worker = _worker()
+    worker = _worker(frameworks)
     assert worker.stdin is not None
     assert worker.stdout is not None
     worker.stdin.write(json.dumps({"script": str(script), "saved": count_saved}) + "\n")
@@ -46,12 +47,12 @@ def run(script: Path, *, count_saved: bool = False) -> Outcome:
     return Outcome(**json.loads(worker.stdout.readline()))
 
 
-def run_source(source: bytes, *, count_saved: bool = False) -> Outcome:
+def run_source(source: bytes, *, count_saved: bool = False, frameworks: tuple[str, ...] = ()) -> Outcome:
     """As `run`, for a script that is in no file yet."""
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "script.py"
         script.write_bytes(source)
-        return run(script, count_saved=count_saved)
+        return run(script, count_saved=count_saved, frameworks=frameworks)
 
 
 def same(one: object, other: object) -> bool:

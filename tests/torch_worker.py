@@ -1,7 +1,8 @@
 """Runs training scripts under PyTorch for `tests.runtime`, one forked child a script.
 
-Importing PyTorch costs a second and more, running a case a few hundredths. So this process imports it once and forks
-for every script: each starts from the same fresh state, and none can leave anything behind for the next.
+Importing PyTorch costs a second and more, running a case a few hundredths. So this process imports it once, and with it
+the modules that its arguments name, and forks for every script: each starts from the same fresh state in its own folder,
+and none can leave anything behind for the next.
 
 Reads one JSON request a line from standard input, answers with one JSON line on standard output:
 
@@ -11,6 +12,7 @@ Reads one JSON request a line from standard input, answers with one JSON line on
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import runpy
@@ -116,7 +118,9 @@ def run_in_child(request: dict[str, Any]) -> str:
         os.close(receiver)
         quiet = os.open(os.devnull, os.O_WRONLY)
         os.dup2(quiet, 1)
+        os.dup2(quiet, 2)
         signal.alarm(SECONDS)
+        os.chdir(os.path.dirname(request["script"]))
         answer = json.dumps(outcome(request["script"], request["saved"]))
         with os.fdopen(sender, "w", encoding="utf-8") as pipe:
             pipe.write(answer)
@@ -130,11 +134,17 @@ def run_in_child(request: dict[str, Any]) -> str:
 
 def serve() -> None:
     """Answer requests until standard input ends."""
+    warnings.simplefilter("ignore")
+    # Standard output is for answers, and frameworks greet their users on it.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    for module in sys.argv[1:]:
+        importlib.import_module(module)
     torch.manual_seed(0)
     torch.use_deterministic_algorithms(True)
     torch.set_num_threads(1)
     for line in sys.stdin:
-        print(run_in_child(json.loads(line)), flush=True)
+        print(run_in_child(json.loads(line)), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -313,11 +313,25 @@ class Drivers(Services):
         if hook is None or not hook.traverses_result or self.recording is False:
             return result
         if hook.unless and self.load_attribute(instance, hook.unless, found.node) is False:
-            return self.detached(result, found.node)
+            return self.handed_on(result, hook, found.node)
         # The losses of several optimizers come from one method, and are told apart.
         index = next((v for k, v in (given or {}).items() if k in routines.OPTIMIZER_PARAMETERS), None)
         self.back_propagate(instance, name, _loss(self, result, hook.result_key), found.node, index)
-        return self.detached(result, found.node)
+        return self.handed_on(result, hook, found.node)
+
+    def handed_on(self, result: Value, hook: Hook, site: ast.AST) -> Value:
+        """What the hooks to come are given of ``result``: the loss without its graph, beside it whatever it was."""
+        result = self.resolve(result)
+        if type(result) is Phi:
+            return self.phi([(guard, self.handed_on(one, hook, site)) for guard, one in result.alternatives])
+        if type(result) is not DictCell:
+            return self.detached(result, site)
+        table = DictCell(result.factory)
+        table.slots = dict(result.slots)
+        key = ("key", hook.result_key)
+        if key in table.slots:
+            table.slots[key] = self.detached(table.slots[key], site)
+        return table
 
     def hook_arguments(self, function: FunctionValue, given: dict[str, Value]) -> list[Operand]:
         """Arguments for the parameters without default behind ``self``: those that last, the batch's, the results."""

@@ -196,7 +196,7 @@ class Methods(Library):
             return tuple(found)
         if type(value) is Parameters:
             return tuple(value.leaves)
-        if type(value) in (Tensor, Phi):
+        if type(value) in (Tensor, Phi) or (type(value) is Symbol and value.node is not None):
             return tuple(edge.node for edge in self.edges_of(value)) or None
         return None
 
