@@ -30,7 +30,7 @@ class Outcome:
 
 @cache
 def _worker(frameworks: tuple[str, ...]) -> subprocess.Popen[str]:
-    command = [sys.executable, WORKER, *frameworks]
+    command = [sys.executable, str(WORKER), *frameworks]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 

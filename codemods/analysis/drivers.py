@@ -134,7 +134,7 @@ class Drivers(Services):
         routine = self.routine_of(receiver.cls)
         if routine is None:
             return False
-        return name in routine.starters or (routine.optimizers != "" and name in LIGHTNING_METHODS)
+        return name in routine.starters | routine.losses or (routine.optimizers != "" and name in LIGHTNING_METHODS)
 
     def call_torch_method(
         self, receiver: Value, name: str, mine: Operand, arguments: Arguments, keywords: Keywords, call: ast.AST
@@ -146,6 +146,8 @@ class Drivers(Services):
                 return None
             if routine.optimizers and name in LIGHTNING_METHODS:
                 return self.lightning_method(receiver, name, arguments, keywords, call)
+            if name in routine.losses:
+                return self.given_loss(receiver, keywords.get("return_outputs"), call)
         return super().call_torch_method(receiver, name, mine, arguments, keywords, call)
 
     def lightning_method(
@@ -194,13 +196,26 @@ class Drivers(Services):
             routine = self.routine_of(given.cls) if type(given) is Instance else None
             if routine is not None:
                 self.drive(given, routine)
-        if (
-            service is not None
-            and type(service.process) in (FunctionValue, BoundMethod)
-            and (service.handlers or _function(service.process).node not in self.driven)
-        ):
+        if service is not None and service in self.waiting:
+            self.waiting.remove(service)
             self.process(service)
         return Symbol(self.fresh("started"))
+
+    def start_waiting(self) -> None:
+        """Run the engines that nothing has started: that may be done elsewhere."""
+        waiting, self.waiting = self.waiting, []
+        for service in waiting:
+            self.path = service.path
+            self.process(service)
+
+    def held_frames(self) -> Iterator[Frame]:
+        """The frames whose variables a waiting engine still uses."""
+        for service in self.waiting:
+            if type(service.process) in (FunctionValue, BoundMethod):
+                frame: Frame | None = _function(service.process).closure
+                while frame is not None:
+                    yield frame
+                    frame = frame.closure
 
     def call_super(
         self, receiver: SuperValue, name: str, arguments: Arguments, keywords: Keywords, call: ast.AST
@@ -211,6 +226,26 @@ class Drivers(Services):
             given = [Operand(None, operand.value) for operand in arguments]
             return self.inherited(instance, routine, name, given)
         return super().call_super(receiver, name, arguments, keywords, call)
+
+    def base_constructor(self, instance: Instance, arguments: Arguments, keywords: Keywords, call: ast.AST) -> None:
+        routine = self.routine_of(instance.cls)
+        if routine is not None:
+            given = dict(zip(routine.keeps, arguments, strict=False))
+            given.update((name, keywords[name]) for name in routine.keeps if name in keywords)
+            for name, operand in given.items():
+                self.write(instance.slots, name, operand.value)
+        super().base_constructor(instance, arguments, keywords, call)
+
+    def given_loss(self, instance: Instance, with_outputs: Operand | None, call: ast.AST) -> Value:
+        """The loss that the framework computes itself, of a model that is not seen."""
+        leaf = self.symbol_leaf(Symbol(("attr", instance.key, "model")), call)
+        loss = Tensor(
+            Node("operation", "loss", self.where(call), self.path, self.leaf_edges(leaf), saves=True), scalar=True
+        )
+        outputs = self.flag(with_outputs, False)
+        if outputs is None:
+            return Symbol(self.fresh("loss"))
+        return TupleValue((loss, Symbol(self.fresh("outputs")))) if outputs else loss
 
     # -- running ---------------------------------------------------------------------------------------------------
 
@@ -306,7 +341,8 @@ class Drivers(Services):
         found = self.find_in_class(instance.cls, name)
         if type(found) is not FunctionValue:
             return self.inherited(instance, routine, name, []) if name in routine.inherited else None
-        arguments = [Operand(None, instance), *self.hook_arguments(found, given or {})]
+        kept = {key: instance.slots[key] for key in routine.keeps if key in instance.slots}
+        arguments = [Operand(None, instance), *self.hook_arguments(found, {**kept, **(given or {})})]
         result = self.call_function(found, arguments, {}, self.made(found.node, name))
         self.frame.statement = None
         hook = BY_HOOK.get((routine.class_names, name))
@@ -412,19 +448,34 @@ class Drivers(Services):
     def process(self, service: Service) -> None:
         """An engine's process function, called once for every batch; its result is kept until the next one."""
         function = service.process
+        if type(function) not in (FunctionValue, BoundMethod) or _function(function).node in self.driven:
+            return
         node = _function(function).node
         self.driven.add(node)
         engine = Symbol(("library", "engine", id(node)))
         state = self.symbol_slots.setdefault(("attr", engine.key, "state"), {})
 
+        def handle(moment: str) -> None:
+            for handler in service.handlers.get(moment, ()):
+                self.call_value(handler, [Operand(None, engine)], {}, self.made(node, "handler"))
+
         def turn() -> bool:
+            handle("batch start")
             arguments = [Operand(None, engine), Operand(None, Symbol(self.fresh("batch")))]
             self.write(state, "output", self.call_value(function, arguments, {}, self.made(node, "process")))
-            for handler in service.handlers:
-                self.call_value(handler, [Operand(None, engine)], {}, self.made(node, "handler"))
+            handle("batch end")
             return True
 
-        self.repeated(self.made(node, "engine"), turn)
+        def epoch() -> bool:
+            handle("epoch start")
+            self.repeated(self.made(node, "engine"), turn)
+            handle("epoch end")
+            return True
+
+        handle("start")
+        lasting = service.handlers.keys() & {"epoch start", "epoch end"}
+        self.loop(self.made(node, "epochs"), [(ALWAYS, epoch)] * (2 if lasting else 1), False)
+        handle("end")
 
     def made(self, node: ast.AST, name: str) -> FrameworkCall:
         """The call that a framework makes of a hook, or with its result; always the same one."""

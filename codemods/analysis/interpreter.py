@@ -89,7 +89,8 @@ class Interpreter(Drivers):
 
     def finished(self, frame: Frame) -> None:
         super().finished(frame)
-        self.dead.add(id(frame.slots))
+        if not any(held is frame for held in self.held_frames()):
+            self.dead.add(id(frame.slots))
 
     def called_back(self, value: Value, call: ast.AST) -> None:
         value = self.resolve(value)
@@ -247,8 +248,10 @@ class Interpreter(Drivers):
     def guarded(self, analysis: Analysis, name: str, run: object, budget: int = BUDGET) -> bool:
         """Run one entry point within its budget."""
         self.budget = budget
+        self.waiting = []
         try:
             run()  # type: ignore[operator]
+            self.start_waiting()
         except TooComplex:
             analysis.cut.append(name)
             return False

@@ -156,7 +156,8 @@ class Methods(Library):
             value = self.assumed_root(value, call)
         if type(value) is Phi:
             self.fork(
-                value.alternatives, lambda one: self.backward(call, Operand(root.expression, one), named, gradient)
+                value.alternatives,
+                lambda one: self.backward(call, Operand(root.expression, one), named, gradient, framework),
             )
             return
         if type(value) is TupleValue or type(value) is ListCell:

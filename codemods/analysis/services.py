@@ -8,9 +8,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
-from .guards import ALWAYS
+from .guards import ALWAYS, Guard
 from .knowledge import framework_routines as routines
 from .knowledge import frameworks
 from .library import Arguments, Keywords
@@ -18,7 +18,9 @@ from .methods import merged
 from .statements import Statements
 from .tape import Node, Operand
 from .values import (
+    ClassValue,
     DictCell,
+    External,
     FunctionValue,
     Instance,
     ListCell,
@@ -35,6 +37,7 @@ from .values import (
 )
 
 DEEPEST: Final = 4
+DIFFERENTIABLE: Final = frozenset(name.lower() for name in routines.DIFFERENTIABLE_METRICS)
 
 
 @dataclass(slots=True)
@@ -42,10 +45,15 @@ class Service:
     """An object of a framework: its kind and what it works with."""
 
     kind: str
+    name: str = ""
+    """Of its class."""
     optimizer: Optimizer | None = None
     creates_graph: bool = True
     process: Value = None
-    handlers: list[Value] = field(default_factory=list)
+    path: Guard = ALWAYS
+    """On which paths it was made."""
+    handlers: dict[str, list[Value]] = field(default_factory=dict)
+    """What is called at each moment of ``framework_routines.EVENTS``."""
 
 
 class Services(Statements):
@@ -54,6 +62,8 @@ class Services(Statements):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.services: dict[Hashable, Service] = {}
+        self.waiting: list[Service] = []
+        """Engines that have a process function and have not been started."""
 
     # -- making them -----------------------------------------------------------------------------------------------
 
@@ -61,6 +71,11 @@ class Services(Statements):
         maker = MAKERS.get(name)
         if maker is not None:
             return maker(self, name, arguments, keywords, call)
+        if name.startswith(routines.METRICS):
+            bare = name.rpartition(".")[2]
+            if bare[:1].isupper():
+                return self.make_service("metric", Service("metric", bare))
+            return self.metric_value(bare, arguments, keywords, call)
         if name.rpartition(".")[2] in frameworks.DETACHING_HELPER_NAMES and arguments:
             return self.detached(arguments[0].value, call)
         return super().call_external(name, arguments, keywords, call)
@@ -73,6 +88,28 @@ class Services(Statements):
 
     def service_of(self, receiver: Value) -> Service | None:
         return self.services.get(receiver.key) if self.services else None
+
+    def unknown_call(
+        self, callee: Value, arguments: Arguments, keywords: Keywords, call: ast.AST, key: Hashable = None
+    ) -> Value:
+        service = self.service_of(callee) if type(callee) is Symbol else None
+        if service is not None and service.kind == "metric":
+            return self.metric_value(service.name, arguments, keywords, call)
+        return super().unknown_call(callee, arguments, keywords, call, key)
+
+    def metric_value(self, name: str, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
+        """The value of one batch, by the metric's class or by its function: ``mean_squared_error``."""
+        if name.replace("_", "").lower() in DIFFERENTIABLE:
+            return self.record("metric", call, [*arguments, *keywords.values()], saves=True, scalar=True)
+        return Symbol(("library", "metric", self.fresh()))
+
+    def classify(self, cls: ClassValue, statement: ast.ClassDef, fields: list[tuple[str, Value]]) -> None:
+        super().classify(cls, statement, fields)
+        update = cls.slots.get("update")
+        if type(update) is FunctionValue and any(
+            type(base) is External and is_metric(base.dotted) for base in self.linearised(cls)
+        ):
+            update.records = False
 
     # -- their methods ---------------------------------------------------------------------------------------------
 
@@ -111,12 +148,11 @@ class Services(Statements):
         return service is not None and name in SERVED.get(service.kind, ())
 
     def decorated(self, result: Value, function: FunctionValue, decorator: ast.expr) -> Value:
-        called = decorator.func if self.services and isinstance(decorator, ast.Call) else None
-        if isinstance(called, ast.Attribute) and called.attr == "on":
-            receiver = self.resolve(self.evaluate(called.value))
+        if self.services and isinstance(decorator, ast.Call) and _is_on(decorator.func):
+            receiver = self.resolve(self.evaluate(decorator.func.value))
             service = self.service_of(receiver) if type(receiver) is Symbol else None
             if service is not None:
-                service.handlers.append(result)
+                _handled(service, decorator.args[0] if decorator.args else None, result)
                 return result
         return super().decorated(result, function, decorator)
 
@@ -170,7 +206,7 @@ class Services(Statements):
     def handler_taken(self, service: Service, name: str, arguments: Arguments) -> Value:
         """``engine.add_event_handler(event, function)``; ``engine.on(event)`` gives a decorator."""
         if name == "add_event_handler" and len(arguments) > 1:
-            service.handlers.append(arguments[1].value)
+            _handled(service, arguments[0].expression, arguments[1].value)
         return Symbol(("library", "handler", self.fresh()))
 
     def start(self, service: Service | None, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
@@ -224,6 +260,26 @@ class Services(Statements):
         return list(dict.fromkeys(found for one in inner for found in self.optimizers_in(one, depth + 1)))
 
 
+def is_metric(dotted: str) -> bool:
+    """Whether ``dotted`` is the class of a metric."""
+    return dotted.startswith(routines.METRICS) and dotted.rpartition(".")[2][:1].isupper()
+
+
+def _is_on(function: ast.expr) -> TypeGuard[ast.Attribute]:
+    return isinstance(function, ast.Attribute) and function.attr == "on"
+
+
+def _handled(service: Service, event: ast.expr | None, handler: Value) -> None:
+    """Note when ``service`` calls ``handler``: at ``Events.X``, ``Events.X(every=2)``, ``Events.X | Events.Y``."""
+    if isinstance(event, ast.BinOp):
+        _handled(service, event.left, handler)
+        _handled(service, event.right, handler)
+        return
+    named = event.func if isinstance(event, ast.Call) else event
+    name = named.attr if isinstance(named, ast.Attribute) else ""
+    service.handlers.setdefault(routines.EVENTS.get(name, "batch end"), []).append(handler)
+
+
 def _kind_by_name(expression: ast.expr | None) -> str | None:
     if isinstance(expression, ast.Name):
         return routines.OBJECT_NAMES.get(expression.id)
@@ -238,9 +294,8 @@ def _object(machine: Services, name: str, arguments: Arguments, keywords: Keywor
     service = Service(kind)
     position = frameworks.PROCESS_FUNCTION_TAKERS.get(name)
     if position is not None and len(arguments) > position:
-        service.process = machine.resolve(arguments[position].value)
-        # It may be run elsewhere: what it does to itself from one batch to the next shows here already.
-        machine.start(service, (), {}, call)
+        service.process, service.path = machine.resolve(arguments[position].value), machine.path
+        machine.waiting.append(service)
     elif kind == "svi":
         for argument in arguments[:2]:
             machine.called_back(argument.value, call)
@@ -257,7 +312,7 @@ def _engine(machine: Services, name: str, arguments: Arguments, keywords: Keywor
         parameters = given.get("model_parameters", model)
         optimizer = machine.make_optimizer("DeepSpeed", [Operand(None, parameters)], {}, call)
     if type(model) in (TorchModule, Instance, Symbol):
-        machine.services[model.key] = Service("engine", optimizer if type(optimizer) is Optimizer else None)
+        machine.services[model.key] = Service("engine", optimizer=optimizer if type(optimizer) is Optimizer else None)
     rest = (Symbol(machine.fresh("loader")), Symbol(("scheduler", machine.fresh())))
     return TupleValue((model, optimizer, *rest))
 

@@ -16,6 +16,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from gradmend.codemods.analysis import prefilter
 from gradmend.codemods.analysis.knowledge import consumers, frameworks, grad_modes, optimizers, torch_modules
 from gradmend.codemods.analysis.knowledge.frameworks import HOOKS, TRAVERSALS
 from tests.analysis.test_knowledge_modules import resolve
@@ -150,6 +151,13 @@ def test_hooks_are_consistent() -> None:
         assert key not in seen
         seen.add(key)
         assert hook.unless in frameworks.ATTRIBUTES_WITHOUT_RESULT | {""}
+
+
+def test_files_with_losses_for_a_framework_are_read() -> None:
+    general = {"forward", "loss", "criterion"}
+    for hook in HOOKS:
+        if hook.traverses_result and hook.method not in general:
+            assert prefilter.may_go_wrong(f"import torch\nclass A:\n    def {hook.method}(self): ...".encode())
 
 
 @pytest.mark.parametrize("module", [consumers, frameworks, grad_modes, optimizers, torch_modules])

@@ -1,4 +1,4 @@
-"""Programs for real frameworks: one with a mistake and its place done right, and look-alikes that are right as they are.
+"""Programs for real frameworks: some with a mistake and its place done right, and look-alikes that are right already.
 
 Each defines ``main()``, which returns the numbers that count and whatever tensors the program has kept.
 """
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from textwrap import dedent
 
 from gradmend import codemods
+from gradmend.codemods.analysis.prefilter import may_go_wrong
 from tests import runtime
 
 HEAD = """\
@@ -44,13 +45,16 @@ def source(program: str) -> str:
 def prove(mistake: Mistake, *frameworks: str) -> None:
     """The mistake is found and mended, what is right is not touched, and the framework itself says so too."""
     wrong, right = mistake.source(mistake.wrong), mistake.source(mistake.right)
+    assert may_go_wrong(wrong.encode())
     assert {finding.code for finding in codemods.scan(wrong)} == set(mistake.codes)
     assert codemods.scan(right) == []
     mended = codemods.mend(wrong, unsafe=mistake.unsafe)
     assert mended.left == ()
     assert codemods.mend(mended.source, unsafe=True).source == mended.source
 
-    before, want, got = (runtime.run_source(text.encode(), frameworks=frameworks) for text in (wrong, right, mended.source))
+    before, want, got = (
+        runtime.run_source(text.encode(), frameworks=frameworks) for text in (wrong, right, mended.source)
+    )
     assert want.error is None
     assert re.search(mistake.error, before.error) if mistake.error and before.error else before.error is None
     assert before.error or before.graph > want.graph or not runtime.same(before.values, want.values)

@@ -110,18 +110,6 @@ LOGGER_RECEIVERS: frozenset[str] = frozenset(
 )  # fmt: skip
 """Last part of the receiver, without ``self.``. ``self`` stands for LightningModule's ``self.log`` alone."""
 
-DETACHING_CLASSES: frozenset[str] = frozenset(
-    {
-        "torchmetrics", "ignite.metrics", "torcheval.metrics", "sklearn", "evaluate.load", "datasets.load_metric",
-        "pytorch_lightning.metrics", "lightning.pytorch.loggers", "pytorch_lightning.loggers",
-        "torch.utils.tensorboard.SummaryWriter", "tensorboardX.SummaryWriter",
-    }
-)  # fmt: skip
-"""Dotted prefixes of objects whose ``update``, ``add``, ``append`` and the like keep no graph. torchmetrics updates
-with gradients switched off (``Metric.update`` is wrapped in ``torch.set_grad_enabled(self._enable_grad)``); what its
-``forward`` returns for the batch may have a graph (https://lightning.ai/docs/torchmetrics/stable/pages/overview.html).
-"""
-
 KEEPERS: frozenset[str] = frozenset(
     {
         "timm.utils.AverageMeter",

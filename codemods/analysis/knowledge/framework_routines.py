@@ -36,7 +36,9 @@ class Routine:
     attribute ``name``. ``inherited``: what the framework's own version of a method calls. ``provided``: attributes that
     hold the batch's result of the model, with a graph; the last is a copy of the one before. ``starters``: methods (the
     object's own, or of a trainer that it is given to) that start it. ``is_module``: the base class is a
-    ``torch.nn.Module`` that adds no parameters.
+    ``torch.nn.Module`` that adds no parameters. ``keeps``: parameters of the framework's constructor, in order, that
+    become attributes of the same names; a hook's parameter of such a name gets it. ``losses``: the framework's own
+    versions of these give the batch's loss, with its graph; with ``return_outputs=True`` also what the model returned.
     """
 
     class_names: frozenset[str]
@@ -51,6 +53,8 @@ class Routine:
     provided: tuple[str, ...] = ()
     starters: frozenset[str] = frozenset()
     is_module: bool = False
+    keeps: tuple[str, ...] = ()
+    losses: frozenset[str] = frozenset()
 
 
 LIGHTNING = Routine(
@@ -76,6 +80,8 @@ ROUTINES: tuple[Routine, ...] = (
         evaluation=("prediction_step",),
         inherited={"training_step": ("compute_loss",), "prediction_step": ("compute_loss",)},
         starters=frozenset({"train"}),
+        keeps=("model", "args", "data_collator", "train_dataset", "eval_dataset"),
+        losses=frozenset({"compute_loss"}),
     ),
     # speechbrain/core.py
     Routine(
@@ -197,7 +203,17 @@ OBJECT_METHODS: dict[str, dict[str, str]] = {
     # https://docs.pyro.ai/en/stable/inference_algos.html: both return floats.
     "svi": {"step": NUMBER, "evaluate_loss": NUMBER},
     "process": {"run": STARTS, "terminate": NOTHING},
+    "metric": {"update": NOTHING, "reset": NOTHING, "compute": NUMBER, "plot": NUMBER, "attach": NOTHING},
 }  # fmt: skip
+
+EVENTS: dict[str, str] = {
+    "STARTED": "start", "EPOCH_STARTED": "epoch start", "GET_BATCH_STARTED": "batch start",
+    "GET_BATCH_COMPLETED": "batch start", "ITERATION_STARTED": "batch start", "ITERATION_COMPLETED": "batch end",
+    "EPOCH_COMPLETED": "epoch end", "COMPLETED": "end", "TERMINATE": "end", "INTERRUPT": "end",
+    "EXCEPTION_RAISED": "never", "DATALOADER_STOP_ITERATION": "epoch end",
+}  # fmt: skip
+"""When an engine calls the handlers of its events; others come after each batch
+(https://docs.pytorch.org/ignite/generated/ignite.engine.events.Events.html)."""
 
 ENGINE_MAKERS: dict[str, tuple[str, ...]] = {
     "deepspeed.initialize": ("model", "optimizer", "training_data", "lr_scheduler"),
@@ -205,6 +221,21 @@ ENGINE_MAKERS: dict[str, tuple[str, ...]] = {
 """Functions that wrap a model together with its optimizer, and the keywords behind the items of what they return. The
 wrapped model's ``backward(loss)`` traverses; its ``step()`` steps the optimizer and clears the gradients
 (https://deepspeed.readthedocs.io/en/latest/training.html)."""
+
+METRICS: tuple[str, ...] = ("torchmetrics.", "torcheval.metrics.", "ignite.metrics.", "pytorch_lightning.metrics.")
+"""Where libraries keep their metrics: classes whose objects take tensors and keep no graph of them. torchmetrics wraps
+every ``update``, those of derived classes too, in ``torch.set_grad_enabled(False)`` unless it computes the value of one
+batch (``Metric._wrap_update``, torchmetrics/metric.py); ignite's and torcheval's detach."""
+DIFFERENTIABLE_METRICS: frozenset[str] = frozenset(
+    {
+        "MeanSquaredError", "MeanAbsoluteError", "MeanAbsolutePercentageError", "MeanSquaredLogError", "LogCoshError",
+        "CosineSimilarity", "ExplainedVariance", "KLDivergence", "R2Score", "PearsonCorrCoef", "MinkowskiDistance",
+        "PeakSignalNoiseRatio", "StructuralSimilarityIndexMeasure", "MultiScaleStructuralSimilarityIndexMeasure",
+        "SpectralAngleMapper", "TotalVariation", "UniversalImageQualityIndex", "ScaleInvariantSignalDistortionRatio",
+        "ScaleInvariantSignalNoiseRatio", "SignalDistortionRatio", "SignalNoiseRatio", "Perplexity",
+    }
+)  # fmt: skip
+"""Metrics whose value of one batch, ``metric(prediction, target)``, has a graph: ``is_differentiable`` is true."""
 
 META_LEARNERS: frozenset[str] = frozenset(
     {

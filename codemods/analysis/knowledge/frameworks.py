@@ -270,21 +270,6 @@ PROCESS_FUNCTION_TAKERS: dict[str, int] = {
 """Callables that run their argument once for every batch. Ignite's ``Engine(process_function)`` keeps its result in
 ``engine.state.output`` until the next one: it traverses nothing (https://pytorch.org/ignite/generated/ignite.engine.engine.Engine.html)."""
 
-LOSS_FUNCTION_TAKERS: frozenset[str] = frozenset(
-    {
-        "ignite.engine.create_supervised_trainer",
-        "fastai.learner.Learner",
-        "fastai.vision.all.vision_learner",
-        "fastai.vision.all.cnn_learner",
-        "fastai.text.all.language_model_learner",
-        "fastai.tabular.all.tabular_learner",
-        "poutyne.Model",
-        "torchbearer.Trial",
-        "torchtnt.framework.AutoUnit",
-    }
-)
-"""They call the loss function that they are given once for every batch and back-propagate its result."""
-
 TOGGLES_GRADIENT: dict[str, bool] = {
     "toggle_optimizer": True,
     "untoggle_optimizer": False,
