@@ -1,8 +1,8 @@
 """Runs training scripts under PyTorch for `tests.runtime`, one forked child a script.
 
 Importing PyTorch costs a second and more, running a case a few hundredths. So this process imports it once, with the
-modules that its arguments name, and forks for every script: each starts from the same fresh state in its own folder, and
-none can leave anything behind for the next.
+modules that its arguments name, and forks for every script: each starts from the same fresh state in its own folder,
+and none can leave anything behind for the next.
 
 Reads one JSON request a line from standard input, answers with one JSON line on standard output:
 

@@ -109,6 +109,9 @@ class Methods(Library):
         backward = self.find_in_class(cls, "backward")
         if result.node is not None and type(backward) is FunctionValue and backward.once_differentiable:
             result.node.slots["once only"] = True
+        # backward gets one gradient for each output.
+        if type(backward) is FunctionValue and len(backward.node.args.args) == 2 and not backward.node.args.vararg:
+            return result
         return Symbol(self.fresh("function", cls.name), result.node, cuts=result.cuts)
 
     def call_attribute(
