@@ -378,7 +378,8 @@ def _cut_store(context: Context, stored: Stored, growth: Growth, call: str) -> E
         if any(part is None for part in parts):
             return None
         return {source.filename: tuple(edit for part in parts if part for edit in part)}
-    if stored.source is None or isinstance(stored.where.node, ast.AugAssign):
+    extends = stored.key == "items"
+    if stored.source is None or (isinstance(stored.where.node, ast.AugAssign) and not extends):
         return None
     shape = ".detach()" if not isinstance(stored.value, Tensor) else call
     edits = detach_expression(context.machine, source, stored.source, stored.value, shape)

@@ -7,7 +7,7 @@ Which hook is called when is in ``knowledge/framework_routines.py``, what each i
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -74,6 +74,8 @@ class Drivers(Services):
         self.configured: dict[int, list[Optimizer]] = {}
         """The optimizers of a driven object."""
         self.made_calls: dict[tuple[ast.AST, str], FrameworkCall] = {}
+        self.companions: list[Instance] = []
+        """The callbacks of the object that is driven."""
         self.results: list[Value] = []
         """What the hooks of the present epoch returned, without graph."""
 
@@ -95,10 +97,14 @@ class Drivers(Services):
                 continue
             routine = self.routine_of(cls)
             if routine is not None and self.has_hooks(cls, routine):
-                yield name, partial(self.drive_new, cls, routine)
+                yield name, partial(self.drive_new, cls, routine, frame)
 
-    def drive_new(self, cls: ClassValue, routine: Routine) -> None:
-        self.drive(self.new_instance(cls), routine)
+    def drive_new(self, cls: ClassValue, routine: Routine, frame: Frame) -> None:
+        """Drive an object of ``cls``, with all callbacks that its file defines."""
+        beside = [
+            one for one in frame.slots.values() if type(one) is ClassValue and _derives(self.linearised(one), routine)
+        ]
+        self.drive(self.new_instance(cls), routine, [self.new_instance(one) for one in beside])
 
     def has_hooks(self, cls: ClassValue, routine: Routine) -> bool:
         called = [*routine.batch, *(name for names in routine.inherited.values() for name in names)]
@@ -195,7 +201,8 @@ class Drivers(Services):
             given = self.resolve(operand.value)
             routine = self.routine_of(given.cls) if type(given) is Instance else None
             if routine is not None:
-                self.drive(given, routine)
+                callbacks, _ = self.elements(service.callbacks, call) if service is not None else ([], True)
+                self.drive(given, routine, [callback for _, callback in callbacks])
         if service is not None and service in self.waiting:
             self.waiting.remove(service)
             self.process(service)
@@ -249,12 +256,16 @@ class Drivers(Services):
 
     # -- running ---------------------------------------------------------------------------------------------------
 
-    def drive(self, instance: Value, routine: Routine) -> None:
+    def drive(self, instance: Value, routine: Routine, callbacks: Iterable[Value] = ()) -> None:
         """Run all hooks of ``instance`` for two epochs of two batches each."""
         if type(instance) is not Instance or instance.cls.node in self.driven:
             return
         self.driven.add(instance.cls.node)
         self.frame.statement = None
+        given = [self.resolve(callback) for callback in callbacks]
+        self.companions = [
+            one for one in given if type(one) is Instance and _derives(self.linearised(one.cls), routine)
+        ]
         for name in routine.setup:
             self.hook(instance, routine, name)
         if routine.optimizers:
@@ -329,6 +340,8 @@ class Drivers(Services):
                 learner = self.symbol_slots.get(("attr", instance.key, "learn"), {})
                 self.back_propagate(instance, name[1:], learner.get(name[1:]), instance.cls.node)
                 continue
+            for companion in self.companions:
+                self.companion_hook(companion, instance, name, passed)
             returned = self.hook(instance, routine, name, passed)
             if returned is not None:
                 result = returned
@@ -354,6 +367,17 @@ class Drivers(Services):
         index = next((v for k, v in (given or {}).items() if k in routines.OPTIMIZER_PARAMETERS), None)
         self.back_propagate(instance, name, _loss(self, result, hook.result_key), found.node, index)
         return self.handed_on(result, hook, found.node)
+
+    def companion_hook(self, companion: Instance, instance: Instance, name: str, given: dict[str, Value]) -> None:
+        """Call a callback's hook; its first parameters are the trainer and what it trains."""
+        found = self.find_in_class(companion.cls, name)
+        if type(found) is FunctionValue:
+            trainer = Symbol(("library", "trainer", id(instance)))
+            first = [argument.arg for argument in found.node.args.args[1:3]]
+            passed = {**given, **dict(zip(first, (trainer, instance), strict=False))}
+            arguments = [Operand(None, companion), *self.hook_arguments(found, passed)]
+            self.call_function(found, arguments, {}, self.made(found.node, name))
+            self.frame.statement = None
 
     def handed_on(self, result: Value, hook: Hook, site: ast.AST) -> Value:
         """What the hooks to come are given of ``result``: the loss without its graph, beside it whatever it was."""
@@ -501,6 +525,11 @@ def _routine(base: Value) -> Routine | None:
     if type(base) is Symbol and isinstance(base.key, tuple) and base.key[0] == "global":
         return BY_CLASS.get(str(base.key[2]))
     return None
+
+
+def _derives(bases: list[Value], routine: Routine) -> bool:
+    """Whether a class with these bases is one of a routine's callbacks."""
+    return any(type(base) is External and base.dotted in routine.companions for base in bases)
 
 
 def _function(value: Value) -> FunctionValue:

@@ -330,7 +330,7 @@ class Worth:
             if triggered:
                 direct.add(node.name)
         self.names = names
-        reaching = direct | known
+        reaching = direct | known | _traversals_by_other_names(tree)
         changed = True
         while changed:
             changed = False
@@ -389,6 +389,17 @@ def mentions(function: ast.AST) -> tuple[set[str], bool]:
             if word in TRIGGERS:
                 triggered = True
     return names, triggered
+
+
+def _traversals_by_other_names(tree: ast.Module) -> set[str]:
+    """``go`` for ``from torch.autograd import backward as go``"""
+    return {
+        alias.asname
+        for statement in tree.body
+        if isinstance(statement, ast.ImportFrom) and statement.module == "torch.autograd"
+        for alias in statement.names
+        if alias.asname is not None and alias.name in TRIGGERS
+    }
 
 
 def feeds_back(function: ast.AST) -> bool:

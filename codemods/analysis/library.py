@@ -182,6 +182,9 @@ class Library(Disturbance):
         if special is not None:
             return special(self, arguments, keywords, call)
         bare = name.rsplit(".", 1)[-1]
+        if name.startswith("torch.Tensor.") and arguments:
+            first = arguments[0]
+            return self.call_attribute(first.value, bare, first.expression, arguments[1:], keywords, call)
         if name in grad_modes.RECORDING_OFF or name in grad_modes.RECORDING_ON or name in grad_modes.TAKES_MODE:
             return self.call_mode(name, arguments, keywords)
         if name in optimizers.GRAD_SCALERS:
@@ -487,6 +490,17 @@ class Library(Disturbance):
     def call_builtin(self, name: str, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
         raise NotImplementedError
 
+    def call_attribute(
+        self,
+        receiver: Value,
+        name: str,
+        expression: ast.expr | None,
+        arguments: Arguments,
+        keywords: Keywords,
+        call: ast.AST,
+    ) -> Value:
+        raise NotImplementedError
+
     def flag(self, operand: Operand | None, default: bool | None) -> bool | None:
         raise NotImplementedError
 
@@ -604,6 +618,13 @@ def _partial(machine: Library, arguments: Arguments, keywords: Keywords, call: a
     )
 
 
+def _field(machine: Library, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
+    """``dataclasses.field(…)``: the default, or a :class:`Partial` that makes it."""
+    if "default_factory" in keywords:
+        return Partial(machine.resolve(keywords["default_factory"].value), (), {})
+    return keywords["default"].value if "default" in keywords else Symbol(machine.fresh("field"))
+
+
 def _namedtuple(machine: Library, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
     if len(arguments) < 2:
         return Symbol(machine.fresh("namedtuple"))
@@ -707,6 +728,7 @@ TORCH_CALLS: Final[dict[str, Handler]] = {
 
 LIBRARY_CALLS: Final[dict[str, Handler]] = {
     "functools.partial": _partial,
+    "dataclasses.field": _field,
     "collections.namedtuple": _namedtuple,
     "types.SimpleNamespace": _namespace,
     "argparse.Namespace": _namespace,

@@ -8,9 +8,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-TRAVERSAL: Final = re.compile(rb"backward\s*\(|autograd\.grad|retain_graph|create_graph|import\s+grad\b")
+TRAVERSAL: Final = re.compile(
+    rb"backward\s*\(|autograd\.grad|retain_graph|create_graph|import\s+grad\b"
+    rb"|autograd\s+import\s*(?:\([^)]*|[^\n]*)\b(?:grad|backward)\b"
+)
 """Every spelling of a traversal ends in one of these: ``loss.backward()``, ``manual_backward``,
-``torch.autograd.grad``, ``from torch.autograd import grad``; the flags stand for helpers that hide the call."""
+``torch.autograd.grad``, ``from torch.autograd import Variable, grad``; the flags stand for helpers that hide the
+call."""
 FRAMEWORK: Final = re.compile(
     rb"def\s+(?:training_step|compute_loss|compute_objectives|fit_batch|get_loss|train_step|handle_batch"
     rb"|(?:before|after)_(?:batch|pred|loss|backward|step))\b"

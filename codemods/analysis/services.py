@@ -54,6 +54,8 @@ class Service:
     """On which paths it was made."""
     handlers: dict[str, list[Value]] = field(default_factory=dict)
     """What is called at each moment of ``framework_routines.EVENTS``."""
+    callbacks: Value = None
+    """What a trainer is given as ``callbacks``."""
 
 
 class Services(Statements):
@@ -296,6 +298,8 @@ def _object(machine: Services, name: str, arguments: Arguments, keywords: Keywor
     if position is not None and len(arguments) > position:
         service.process, service.path = machine.resolve(arguments[position].value), machine.path
         machine.waiting.append(service)
+    elif kind == "trainer" and "callbacks" in keywords:
+        service.callbacks = keywords["callbacks"].value
     elif kind == "svi":
         for argument in arguments[:2]:
             machine.called_back(argument.value, call)

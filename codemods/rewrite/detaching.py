@@ -14,6 +14,7 @@ from ..analysis.values import (
     NamedTupleClass,
     Parameters,
     Phi,
+    Sequence,
     Symbol,
     Tensor,
     TupleValue,
@@ -148,6 +149,8 @@ def detach_expression(
         return _elements(machine, source, expression.elts, value, call)
     if isinstance(expression, ast.Dict):
         return _dictionary(machine, source, expression, value, call)
+    if isinstance(expression, (ast.ListComp, ast.GeneratorExp)):
+        return _comprehension(machine, source, expression, value, call)
     shape = shape_of(value)
     if shape == TENSOR and expression in machine.plain:
         shape = MIXED
@@ -184,6 +187,21 @@ def _elements(
                 return None
             edits += made
     return tuple(edits) or None
+
+
+def _comprehension(
+    machine: Machine, source: Source, expression: ast.ListComp | ast.GeneratorExp, value: Value, call: str
+) -> tuple[TextEdit, ...] | None:
+    """Cut what the comprehension makes, where all of it looks alike."""
+    if isinstance(value, ListCell):
+        values = [item for _, item in value.slots["items"]]
+    elif isinstance(value, Sequence):
+        values = [item for _, item in value.items]
+    else:
+        return None
+    if not values or any(shape_of(one) != shape_of(values[0]) for one in values):
+        return None
+    return detach_expression(machine, source, expression.elt, values[0], call)
 
 
 def _dictionary(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.frameworks.examples import Mistake, prove, prove_right
+from tests.examples import Mistake, prove, prove_right
 
 FRAMEWORKS = ("higher",)
 

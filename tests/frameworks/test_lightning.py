@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.frameworks.examples import Mistake, prove, prove_right
+from tests.examples import Mistake, prove, prove_right
 
 FRAMEWORKS = ("lightning.pytorch",)
 SECOND_TIME = "second time"
@@ -146,6 +146,40 @@ def main():
     model = Model()
     fit(model, torch.randn(6, 3), max_epochs=1)
     return model.outs, model.losses
+""",
+    ),
+    "kept by a callback": Mistake(
+        ("GM102",),
+        "pl_module.out",
+        "pl_module.out.detach()",
+        FIT
+        + """
+import lightning as L
+
+class Keep(L.Callback):
+    def __init__(self):
+        self.outs = []
+
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        self.outs.append(@@.mean())
+
+class Model(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(3, 3)
+
+    def training_step(self, batch, batch_idx):
+        self.out = self.net(batch)
+        return self.out.pow(2).mean()
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+def main():
+    keep = Keep()
+    fit(Model(), torch.randn(6, 3), max_epochs=2, callbacks=[keep])
+    print(sum(keep.outs))
+    return keep.outs
 """,
     ),
     "manual optimisation, two optimizers": Mistake(
@@ -440,6 +474,29 @@ def main():
     fit(model, torch.randn(6, 3), max_epochs=2, callbacks=[remember])
     assert not any(kept.requires_grad for kept in (*model.outputs, *remember.losses))
     return model.outputs
+""",
+    "state that a callback cuts": FIT
+    + """
+import lightning as L
+
+class Cut(L.Callback):
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        pl_module.h = pl_module.h.detach()
+
+class Model(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.h = nn.GRU(3, 3), None
+
+    def training_step(self, batch, batch_idx):
+        out, self.h = self.rnn(batch, self.h)
+        return out.pow(2).mean()
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+def main():
+    fit(Model(), torch.randn(6, 3), max_epochs=2, callbacks=[Cut()])
 """,
     "accumulated by the author": FIT
     + """

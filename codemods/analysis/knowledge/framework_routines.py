@@ -18,6 +18,7 @@ from .frameworks import (
     _FAIRSEQ_CRITERION,
     _FASTAI_CALLBACK,
     _HUGGING_FACE_TRAINER,
+    _LIGHTNING_CALLBACK,
     _LIGHTNING_MODULE,
     _MMCV_RUNNER_MODEL,
     _MMENGINE_MODEL,
@@ -39,6 +40,8 @@ class Routine:
     ``torch.nn.Module`` that adds no parameters. ``keeps``: parameters of the framework's constructor, in order, that
     become attributes of the same names; a hook's parameter of such a name gets it. ``losses``: the framework's own
     versions of these give the batch's loss, with its graph; with ``return_outputs=True`` also what the model returned.
+    ``companions``: base classes of callbacks whose hooks are called before its own of the same names, with the trainer
+    and the object before all else.
     """
 
     class_names: frozenset[str]
@@ -55,6 +58,7 @@ class Routine:
     is_module: bool = False
     keeps: tuple[str, ...] = ()
     losses: frozenset[str] = frozenset()
+    companions: frozenset[str] = frozenset()
 
 
 LIGHTNING = Routine(
@@ -69,6 +73,7 @@ LIGHTNING = Routine(
     evaluation_end=("validation_epoch_end", "on_validation_epoch_end", "test_epoch_end", "on_test_epoch_end"),
     starters=frozenset({"fit"}),
     is_module=True,
+    companions=_LIGHTNING_CALLBACK,
 )
 
 ROUTINES: tuple[Routine, ...] = (

@@ -209,8 +209,6 @@ HOOKS: tuple[Hook, ...] = (
     Hook(_LIGHTNING_MODULE, "validation_epoch_end", True, False, False),
     Hook(_LIGHTNING_MODULE, "on_validation_epoch_end", True, False, False),
     Hook(_LIGHTNING_MODULE, "configure_optimizers", False, False, True),
-    Hook(_LIGHTNING_CALLBACK, "on_train_batch_end", True, False, True),
-    Hook(_LIGHTNING_CALLBACK, "on_validation_batch_end", True, False, False),
     # https://huggingface.co/docs/transformers/main_classes/trainer: training_step calls compute_loss and
     # accelerator.backward on what it returns; prediction_step calls it under no_grad. With return_outputs=True it
     # returns (loss, outputs).
