@@ -303,12 +303,28 @@ def _draft(context: Context, boundary: Boundary, carried: Carried, growth: Growt
     numbers = lambda: _plan(context, writes, growth, ".item()")  # noqa: E731
     tensors = lambda: _plan(context, writes, growth, ".detach()")  # noqa: E731
     outside = lambda: _at_calls(context, writes, growth)  # noqa: E731
+    # What others give to a function of another file is not seen: it may be a number there.
+    fed = any(_feeding(context, stored, growth) for stored in writes)
+    inside = Safety.UNSAFE if fed else Safety.SAFE
+    handed_on = Plan(Safety.SAFE, "Hand on the value with `.detach()`", outside, Allowance())
+    if fed:
+        draft.plans.append(handed_on)
     if _wants_number(context, carried, writes):
         draft.offers_alternatives = True
-        draft.plans.append(Plan(Safety.SAFE, "Accumulate the number with `.item()`", numbers, Allowance()))
-    draft.plans.append(Plan(Safety.SAFE, "Accumulate the value with `.detach()`", tensors, Allowance()))
-    draft.plans.append(Plan(Safety.SAFE, "Hand on the value with `.detach()`", outside, Allowance()))
+        draft.plans.append(Plan(inside, "Accumulate the number with `.item()`", numbers, Allowance()))
+    draft.plans.append(Plan(inside, "Accumulate the value with `.detach()`", tensors, Allowance()))
+    if not fed:
+        draft.plans.append(handed_on)
     return draft
+
+
+def _feeding(context: Context, stored: Stored, growth: Growth) -> bool:
+    """Whether the graph comes from another file, as an argument of the function that stores it."""
+    frame = stored.where.frame
+    if frame.caller is None or frame.caller.module is frame.module:
+        return False
+    below = edges_reach(tuple(Edge(node.path, node) for node in growth.added))
+    return any({edge.node for edge in context.machine.edges_of(one.value)} & below for one in frame.arguments)
 
 
 def _position(node: Node) -> tuple[int, int]:

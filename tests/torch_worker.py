@@ -121,6 +121,7 @@ def run_in_child(request: dict[str, Any]) -> str:
         os.dup2(quiet, 2)
         signal.alarm(SECONDS)
         os.chdir(os.path.dirname(request["script"]))
+        sys.path.insert(0, os.getcwd())
         answer = json.dumps(outcome(request["script"], request["saved"]))
         with os.fdopen(sender, "w", encoding="utf-8") as pipe:
             pipe.write(answer)
