@@ -338,6 +338,15 @@ def _inner_loop(machine: Services, name: str, arguments: Arguments, keywords: Ke
     return inner if name.endswith("get_diff_optim") else TupleValue((model, inner))
 
 
+def _scaled(machine: Services, name: str, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
+    return machine.record("scale", call, arguments[:1], saves=True, scalar=True)
+
+
+def _prepared(machine: Services, name: str, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
+    named = [keywords[key] for key in ("models", "optimizers") if key in keywords]
+    return _hands_back(machine, None, [*arguments[:2], *named], {}, call)
+
+
 def _detaching(machine: Services, name: str, arguments: Arguments, keywords: Keywords, call: ast.AST) -> Value:
     return machine.detached(arguments[0].value, call) if arguments else None
 
@@ -349,6 +358,8 @@ MAKERS: Final[dict[str, Maker]] = {
     **dict.fromkeys(routines.ENGINE_MAKERS, _engine),
     **dict.fromkeys(routines.META_LEARNERS, _meta_learner),
     **dict.fromkeys(routines.INNER_LOOPS, _inner_loop),
+    **dict.fromkeys(routines.LOSS_SCALERS, _scaled),
+    **dict.fromkeys(routines.PREPARERS, _prepared),
     **dict.fromkeys(frameworks.DETACHING_FUNCTIONS, _detaching),
 }
 SERVED: Final[dict[str, frozenset[str]]] = {

@@ -129,6 +129,22 @@ def main():
 
 main()
 """
+APEX = """
+from apex import amp
+
+net = nn.GRUCell(3, 4)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+net, optimizer = amp.initialize(net, optimizer, opt_level="O1")
+h = torch.zeros(2, 4)
+for x in torch.randn(3, 2, 3):
+    h = net(x, {h})
+    loss = h.pow(2).mean()
+    optimizer.zero_grad()
+    with amp.scale_loss(loss, optimizer) as scaled_loss:
+        scaled_loss.backward()
+    torch.nn.utils.clip_grad_norm_(amp.master_params(optimizer), 1.0)
+    optimizer.step()
+"""
 FABRIC = """
 from lightning.fabric import Fabric
 
@@ -285,6 +301,7 @@ PAIRS = {
         "GM102",
     ),
     "fabric": (FABRIC.format(fake="fake"), FABRIC.format(fake="fake.detach()"), "GM201"),
+    "apex": (APEX.format(h="h"), APEX.format(h="h.detach()"), "GM101"),
     "deepspeed": (DEEPSPEED.format(h="h"), DEEPSPEED.format(h="h.detach()"), "GM101"),
     "ignite: an event handler": (
         IGNITE.format(output="engine.state.output"),

@@ -183,7 +183,8 @@ and keeps no graph; returns a number; back-propagates its first argument; starts
 argument."""
 
 OBJECT_METHODS: dict[str, dict[str, str]] = {
-    # https://huggingface.co/docs/accelerate/package_reference/accelerator
+    # https://huggingface.co/docs/accelerate/package_reference/accelerator. In one process gather and reduce hand back
+    # what they get; in several it has no graph any more, and nothing in the program says which it will be.
     "accelerator": {
         "prepare": HANDS_BACK, "prepare_model": HANDS_BACK, "prepare_optimizer": HANDS_BACK,
         "prepare_data_loader": HANDS_BACK, "prepare_scheduler": HANDS_BACK, "unwrap_model": HANDS_BACK,
@@ -241,6 +242,11 @@ DIFFERENTIABLE_METRICS: frozenset[str] = frozenset(
     }
 )  # fmt: skip
 """Metrics whose value of one batch, ``metric(prediction, target)``, has a graph: ``is_differentiable`` is true."""
+
+LOSS_SCALERS: frozenset[str] = frozenset({"apex.amp.scale_loss"})
+"""``with amp.scale_loss(loss, optimizer) as scaled_loss``: the loss times a number, with its graph."""
+PREPARERS: frozenset[str] = frozenset({"apex.amp.initialize"})
+"""They hand back the models and optimizers that they are given (https://nvidia.github.io/apex/amp.html)."""
 
 META_LEARNERS: frozenset[str] = frozenset(
     {

@@ -8,103 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class Traversal:
-    """A call that back-propagates one of its arguments.
-
-    ``call``: a dotted name, or ``Class.name`` for a method of that class, to be believed without seeing the class only
-    if the argument has a graph and the receiver is no tensor (BACKWARD_RECEIVERS). ``argument``: the position of
-    the loss, -1 the receiver; ``keyword``: its name. ``forwards_flags``: ``retain_graph`` and ``create_graph`` go
-    on to PyTorch. ``accumulates``: gradients land in ``.grad``. ``steps``: it also steps and clears its own optimizer.
-    ``returns``: ``none``, ``gradients``, ``number`` or ``tensor``.
-    """
-
-    call: str
-    argument: int
-    keyword: str = "loss"
-    forwards_flags: bool = True
-    accumulates: bool = True
-    steps: bool = False
-    returns: str = "none"
-
-
-TRAVERSALS: tuple[Traversal, ...] = (
-    # https://pytorch.org/docs/stable/generated/torch.Tensor.backward.html
-    Traversal("Tensor.backward", -1, keyword="self"),
-    # https://pytorch.org/docs/stable/generated/torch.autograd.backward.html
-    Traversal("torch.autograd.backward", 0, keyword="tensors"),
-    # https://pytorch.org/docs/stable/generated/torch.autograd.grad.html
-    Traversal("torch.autograd.grad", 0, keyword="outputs", accumulates=False, returns="gradients"),
-    # https://pytorch.org/docs/stable/rpc.html#torch.distributed.autograd.backward
-    Traversal("torch.distributed.autograd.backward", 1, keyword="roots"),
-    # https://huggingface.co/docs/accelerate/package_reference/accelerator#accelerate.Accelerator.backward
-    Traversal("Accelerator.backward", 0),
-    # https://lightning.ai/docs/fabric/stable/api/fabric_methods.html#backward
-    Traversal("Fabric.backward", 0, keyword="tensor"),
-    # https://lightning.ai/docs/pytorch/stable/model/manual_optimization.html
-    Traversal("LightningModule.manual_backward", 0),
-    # https://deepspeed.readthedocs.io/en/latest/training.html#backward-propagation
-    Traversal("DeepSpeedEngine.backward", 0),
-    # https://github.com/facebookresearch/fairseq/blob/main/fairseq/optim/fairseq_optimizer.py
-    Traversal("FairseqOptimizer.backward", 0),
-    # https://nvidia.github.io/apex/fp16_utils.html
-    Traversal("FP16_Optimizer.backward", 0),
-    # https://colossalai.org/docs/basics/booster_api/
-    Traversal("Booster.backward", 0, forwards_flags=False),
-    # https://mmengine.readthedocs.io/en/latest/api/generated/mmengine.optim.OptimWrapper.html
-    Traversal("OptimWrapper.backward", 0),
-    Traversal("OptimWrapper.update_params", 0, forwards_flags=False, steps=True),
-    # timm/utils/cuda.py: loss_scaler(loss, optimizer, clip_grad=..., parameters=..., create_graph=...)
-    Traversal("NativeScaler.__call__", 0, steps=True),
-    Traversal("ApexScaler.__call__", 0, steps=True),
-    # The copies of it in MAE, BEiT, Swin and others.
-    Traversal("NativeScalerWithGradNormCount.__call__", 0, steps=True, returns="number"),
-    # https://docs.pyro.ai/en/stable/inference_algos.html#pyro.infer.svi.SVI.step: runs the model, returns a float
-    Traversal("SVI.step", -1, forwards_flags=False, steps=True, returns="number"),
-    # http://learn2learn.net/docs/learn2learn.algorithms/: differentiates, frees only in the first-order variant
-    Traversal("MAML.adapt", 0, forwards_flags=False, accumulates=False),
-    Traversal("MetaSGD.adapt", 0, forwards_flags=False, accumulates=False),
-    Traversal("GBML.adapt", 0, forwards_flags=False, accumulates=False),
-    # https://github.com/facebookresearch/higher: differentiates with create_graph=track_higher_grads
-    Traversal("DifferentiableOptimizer.step", 0, forwards_flags=False, accumulates=False),
-    # https://github.com/metaopt/torchopt: the same for TorchOpt's differentiable optimizers
-    Traversal("MetaOptimizer.step", 0, forwards_flags=False, accumulates=False),
-)
-
-CREATES_GRAPH: dict[str, str] = {
-    "MAML.adapt": "first_order",
-    "MetaSGD.adapt": "first_order",
-    "GBML.adapt": "first_order",
-    "DifferentiableOptimizer.step": "",
-    "MetaOptimizer.step": "",
-}
-"""These differentiate with ``create_graph=True`` (so nothing is freed) unless the named flag, of the call or of the
-constructor, is true. ``higher.innerloop_ctx(..., track_higher_grads=False)`` switches it off too."""
-
-BACKWARD_RECEIVERS: frozenset[str] = frozenset(
-    {
-        "accelerator", "fabric", "engine", "model_engine", "deepspeed_engine", "ds_engine", "booster", "optimizer",
-        "optim_wrapper", "trainer", "amp_handle", "model_optimizer", "strategy", "executor",
-    }
-)  # fmt: skip
-"""``NAME.backward(loss)`` with the last part of the receiver's name from this list back-propagates the argument, not
-the receiver, where the receiver's class cannot be found. ``engine`` covers ``model_engine`` and the like."""
-
-LOSS_SCALING: frozenset[str] = frozenset({"GradScaler.scale", "apex.amp.scale_loss", "amp.scale_loss"})
-"""They hand on the loss times a number, with its graph: ``scaler.scale(loss).backward()``; apex's is a context,
-``with amp.scale_loss(loss, optimizer) as scaled_loss`` (https://nvidia.github.io/apex/amp.html)."""
-
-RETURNS_WITHOUT_GRAPH: frozenset[str] = frozenset(
-    {
-        "SVI.step", "SVI.evaluate_loss", "Trainer.train", "Trainer.evaluate", "Trainer.training_step", "Trainer.fit",
-        "Brain.fit_batch", "Brain.evaluate_batch",
-    }
-)  # fmt: skip
-"""Calls that sound as if they returned a loss with a graph and do not. Pyro's return floats; transformers'
-``Trainer.training_step`` returns ``loss.detach()`` (src/transformers/trainer.py), SpeechBrain's ``fit_batch`` and
-``evaluate_batch`` ``loss.detach().cpu()`` (speechbrain/core.py)."""
-
 DETACHING_FUNCTIONS: frozenset[str] = frozenset(
     {
         "fastai.torch_core.to_detach", "fastai.torch_core.to_np", "fastai.torch_core.detach",
@@ -115,9 +18,6 @@ DETACHING_FUNCTIONS: frozenset[str] = frozenset(
 )  # fmt: skip
 """Library functions whose result has no graph. Sources: https://docs.fast.ai/torch_core.html#to_detach, the modules
 that are named, and https://huggingface.co/docs/accelerate/package_reference/utilities: collectives record nothing."""
-
-DETACHING_METHODS: frozenset[str] = frozenset({"gather", "gather_for_metrics"})
-"""``accelerator.gather(loss)``; with a receiver from BACKWARD_RECEIVERS only, for ``Tensor.gather`` has a graph."""
 
 DETACHING_HELPER_NAMES: frozenset[str] = frozenset(
     {
@@ -257,9 +157,6 @@ HOOKS: tuple[Hook, ...] = (
     # https://avalanche-api.continualai.org/: criterion's result is added to self.loss, which is back-propagated.
     Hook(_AVALANCHE, "criterion", True, True, True),
 )
-
-ATTRIBUTES_WITHOUT_RESULT: frozenset[str] = frozenset({"automatic_optimization"})
-"""``self.automatic_optimization = False`` in ``__init__``, or a property that returns False: the author traverses."""
 
 PROCESS_FUNCTION_TAKERS: dict[str, int] = {
     "ignite.engine.Engine": 0,
