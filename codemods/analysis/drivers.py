@@ -32,6 +32,7 @@ from .values import (
     ListCell,
     Method,
     Optimizer,
+    Parameters,
     Phi,
     SuperValue,
     Symbol,
@@ -246,9 +247,8 @@ class Drivers(Services):
     def given_loss(self, instance: Instance, with_outputs: Operand | None, call: ast.AST) -> Value:
         """The loss that the framework computes itself, of a model that is not seen."""
         leaf = self.symbol_leaf(Symbol(("attr", instance.key, "model")), call)
-        loss = Tensor(
-            Node("operation", "loss", self.where(call), self.path, self.leaf_edges(leaf), saves=True), scalar=True
-        )
+        weights = Operand(None, Parameters((leaf,)))
+        loss = self.record("loss", call, [weights], saves=True, scalar=True)
         outputs = self.flag(with_outputs, False)
         if outputs is None:
             return Symbol(self.fresh("loss"))

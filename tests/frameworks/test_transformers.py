@@ -132,6 +132,32 @@ def main():
 }
 
 RIGHT = {
+    "the Trainer's own loss, changed": """
+import transformers
+"""
+    + FIT
+    + """
+class Mine(transformers.Trainer):
+    seen, scores = 0.0, []
+
+    def compute_loss(self, model, inputs, return_outputs=False, **kwargs):
+        loss, outputs = super().compute_loss(model, inputs, return_outputs=True, **kwargs)
+        loss = loss + 0.01 * outputs["logits"].pow(2).mean()
+        self.seen += loss.item()
+        return (loss, outputs) if return_outputs else loss
+
+    def score(self, batches):
+        with torch.no_grad():
+            for inputs in batches:
+                self.scores.append(self.compute_loss(self.model, inputs))
+        return self.accelerator.gather(torch.stack(self.scores)).mean()
+
+def main():
+    trainer = fit(Mine)
+    trainer.score(trainer.get_train_dataloader())
+    assert not any(score.requires_grad for score in trainer.scores)
+    return trainer.seen
+""",
     "the step gives a detached loss back": """
 import transformers
 """
