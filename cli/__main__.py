@@ -5,6 +5,7 @@ Nothing is imported here that a clean file in a hook does not need: the start-up
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import NoReturn
 
@@ -13,6 +14,8 @@ def main() -> NoReturn:
     """Run the command line on ``sys.argv`` and leave with its exit status."""
     from .app import app
 
+    # A process that ends soon need not look for rubbish; the analysis does where it leaves much of it.
+    gc.disable()
     for stream in (sys.stdout, sys.stderr):
         # A file name or a source line may hold what the terminal's encoding lacks; that must not end the run.
         reconfigure = getattr(stream, "reconfigure", None)

@@ -18,20 +18,23 @@ from .rewrite.edits import TextEdit, splice
 
 MOST_ROUNDS: Final = 50
 """Rounds of repairs; every round applies at least one."""
+MOST_LEFT_OVER: Final = 1_000_000
+"""Objects that wait for the garbage collector where it is off; about 100 MB."""
 
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """Keep the garbage collector from walking the tape again and again while it grows; what is left over goes at once
-    afterwards."""
+    afterwards, or, in a process that has the collector off, when there is enough of it."""
     collecting = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        if collecting or gc.get_count()[0] > MOST_LEFT_OVER:
+            gc.collect(0 if collecting else 2)
         if collecting:
             gc.enable()
-            gc.collect(0)
 
 
 Text = TypeVar("Text", str, bytes)

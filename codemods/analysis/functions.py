@@ -226,7 +226,7 @@ class Functions(Modules):
         self.loop_target = None
         own = FunctionTarget(self.heap.mark(), base, self.nesting)
         self.function_target = own
-        generator = not isinstance(node, ast.Lambda) and self.project.is_generator(node)
+        generator = not isinstance(node, ast.Lambda) and self.project.syntax.yields(node)
         if generator:
             frame.yielded = []
         try:

@@ -7,7 +7,7 @@ stands, and a test on the next iteration's value is another one.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from typing import Final
 
 
@@ -16,8 +16,9 @@ class Guard:
 
     __slots__ = ("_hash", "facts")
 
-    def __init__(self, facts: Mapping[Hashable, Hashable]) -> None:
-        self.facts: Final = dict(facts)
+    def __init__(self, facts: dict[Hashable, Hashable]) -> None:
+        """``facts`` is the guard's own from now on."""
+        self.facts: Final = facts
         self._hash: int | None = None
 
     def also(self, key: Hashable, value: Hashable) -> Guard | None:
@@ -39,19 +40,30 @@ class Guard:
     def compatible(self, other: Guard) -> bool:
         """Whether both can hold on one path."""
         small, large = self.facts, other.facts
+        if small is large:
+            return True
         if len(small) > len(large):
             small, large = large, small
-        return all(key not in large or large[key] == value for key, value in small.items())
+        # Loops, here and below: these are the innermost operations of a run, and a generator costs as much again.
+        for key, value in small.items():  # noqa: SIM110
+            if key in large and large[key] != value:
+                return False
+        return True
 
     def beyond(self, base: Guard) -> Guard:
         """The facts that ``base`` does not hold already."""
-        if not base.facts:
+        if not base.facts or not self.facts:
             return self
         return Guard({key: value for key, value in self.facts.items() if key not in base.facts})
 
     def common(self, other: Guard) -> Guard:
         """The facts that both hold."""
-        return Guard({k: v for k, v in self.facts.items() if k in other.facts and other.facts[k] == v})
+        mine, others = self.facts, other.facts
+        if mine is others or not mine:
+            return self
+        if not others:
+            return other
+        return Guard({k: v for k, v in mine.items() if k in others and others[k] == v})
 
     def either(self, other: Guard, name: Hashable) -> Guard:
         """What holds where this guard or ``other`` does: the facts of both, and ``name`` for the rest unless the two
@@ -68,8 +80,13 @@ class Guard:
 
     def implies(self, other: Guard) -> bool:
         """Whether every fact of ``other`` is one of this guard's."""
-        facts = self.facts
-        return all(key in facts and facts[key] == value for key, value in other.facts.items())
+        facts, wanted = self.facts, other.facts
+        if len(wanted) > len(facts):
+            return False
+        for key, value in wanted.items():  # noqa: SIM110
+            if key not in facts or facts[key] != value:
+                return False
+        return True
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Guard) and self.facts == other.facts

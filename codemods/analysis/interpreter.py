@@ -15,6 +15,7 @@ from .guards import ALWAYS
 from .heap import MISSING
 from .machine import TooComplex
 from .project import Project
+from .syntax import TRIGGERS, Syntax
 from .tape import Escape, Operand, Tape
 from .values import (
     BoundMethod,
@@ -34,8 +35,6 @@ SCRIPT_BUDGET: Final = 30_000
 """Tape steps for another file that may call what is analysed."""
 DEFINITION_BUDGET: Final = 5_000
 """Tape steps for making one definition of an imported module."""
-TRIGGERS: Final = frozenset({"backward", "manual_backward", "retain_graph", "create_graph", "retain_variables", "grad"})
-"""Attributes, names and keywords that make a function worth running."""
 ENTRY_NAMES: Final = frozenset({"main"})
 """Functions that start a program: nobody back-propagates what they return."""
 
@@ -84,7 +83,9 @@ class Interpreter(Drivers):
     def is_central(self, function: FunctionValue) -> bool:
         known = self.central.get(function.node)
         if known is None:
-            known = self.central[function.node] = function.name in self.reaching or mentions(function.node)[1]
+            known = self.central[function.node] = (
+                function.name in self.reaching or self.project.syntax.mentions(function.node)[1]
+            )
         return known
 
     def finished(self, frame: Frame) -> None:
@@ -184,7 +185,7 @@ class Interpreter(Drivers):
         module.frame = frame = Frame(None, module, None)
         frame.slots["__name__"] = "__main__"
         self.frame = frame
-        worth = Worth(tree)
+        worth = Worth(tree, self.project.syntax)
         self.reaching = worth.reaching
         whole = self.guarded(analysis, "the top level", lambda: self.block(tree.body))
         if not whole:
@@ -235,7 +236,7 @@ class Interpreter(Drivers):
         source = self.project.source(path)
         if source is None:
             return
-        self.reaching |= Worth(source.tree, self.reaching).reaching
+        self.reaching |= Worth(source.tree, self.project.syntax, self.reaching).reaching
         module = ModuleValue("__main__", path, source.tree)
         self.modules[path] = module
         module.frame = self.frame = frame = Frame(None, module, None)
@@ -317,7 +318,7 @@ class Interpreter(Drivers):
 class Worth:
     """Which functions of a file are worth running: those from which a traversal can be reached."""
 
-    def __init__(self, tree: ast.Module, known: frozenset[str] = frozenset()) -> None:
+    def __init__(self, tree: ast.Module, syntax: Syntax, known: frozenset[str] = frozenset()) -> None:
         """``known``: names of other files' functions that reach one."""
         self.candidates: list[tuple[str, ast.AST, str | None]] = []
         names: dict[str, set[str]] = {}
@@ -325,7 +326,7 @@ class Worth:
         functions: list[tuple[str, ast.AST, str | None]] = []
         for node, owner in functions_of(tree):
             functions.append((node.name, node, owner))
-            mentioned, triggered = mentions(node)
+            mentioned, triggered = syntax.mentions(node)
             names.setdefault(node.name, set()).update(mentioned)
             if triggered:
                 direct.add(node.name)
@@ -334,14 +335,14 @@ class Worth:
         changed = True
         while changed:
             changed = False
-            for name, mentioned in names.items():
-                if name not in reaching and mentioned & reaching:
+            for name, used in names.items():
+                if name not in reaching and used & reaching:
                     reaching.add(name)
                     changed = True
         if not reaching:
             reaching = {node.name for node, _ in functions_of(tree) if feeds_back(node)}
-            for name, mentioned in names.items():
-                if mentioned & reaching:
+            for name, used in names.items():
+                if used & reaching:
                     reaching = reaching | {name}
         self.reaching = frozenset(reaching)
         self._mentioned = {m for name, others in names.items() for m in others if m != name}
@@ -368,27 +369,6 @@ def functions_of(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef | ast.Async
                 stack.append((statement.body, statement.name))
             elif isinstance(statement, (ast.If, ast.Try, ast.With)):
                 stack.append((statement.body, owner))
-
-
-def mentions(function: ast.AST) -> tuple[set[str], bool]:
-    """The names that a function uses, and whether one of them is a trigger."""
-    names: set[str] = set()
-    triggered = False
-    for node in ast.walk(function):
-        if isinstance(node, ast.Name):
-            names.add(node.id)
-        elif isinstance(node, ast.Attribute):
-            names.add(node.attr)
-        elif isinstance(node, ast.keyword) and node.arg in TRIGGERS:
-            triggered = True
-        elif isinstance(node, ast.Call):
-            called = node.func
-            word = (
-                called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
-            )
-            if word in TRIGGERS:
-                triggered = True
-    return names, triggered
 
 
 def _traversals_by_other_names(tree: ast.Module) -> set[str]:

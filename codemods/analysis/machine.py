@@ -176,6 +176,8 @@ class Machine:
         first = flat[0][1]
         if all(same_value(first, value) for _, value in flat[1:]):
             return first
+        if len(flat) == 2:
+            return Phi(tuple(flat))
         if len(flat) > MOST_COMPARED:
             return self.blur(flat)
         grouped = _grouped(flat)

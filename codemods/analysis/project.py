@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from .heap import MISSING
 from .source import Source, SourceError
+from .syntax import Syntax
 from .values import External, Imported, ModuleValue, Symbol, Value
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Project:
         self.reader = reader
         self.sources: dict[str, Source | None] = {}
         self.paths: dict[tuple[str, str], str | None] = {}
-        self._generators: dict[ast.AST, bool] = {}
+        self.syntax = Syntax()
         self._exists: dict[str, bool] = {}
         self.folders: dict[str, dict[str, tuple[frozenset[bytes], bool]]] = {}
         """Of each folder, what its files import."""
@@ -129,6 +130,7 @@ class Project:
         if path not in self.sources:
             if len(self.sources) >= MOST_SOURCES:
                 self.sources.clear()
+                self.syntax.clear()
             self.sources[path] = self._parse(path)
         return self.sources[path]
 
@@ -150,18 +152,12 @@ class Project:
         other = Project(self.reader)
         other.sources = {**self.sources, **changed}
         other.paths = self.paths
-        other._exists = self._exists
+        other._exists, other.syntax = self._exists, self.syntax
         other.folders, other.scripts, other.reached = self.folders, self.scripts, self.reached
         other.importers = self.importers
         return other
 
     # -- what the interpreter asks ---------------------------------------------------------------------------------
-
-    def is_generator(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-        known = self._generators.get(node)
-        if known is None:
-            known = self._generators[node] = _yields(node)
-        return known
 
     def load(self, machine: Expressions, path: str, name: str) -> ModuleValue | None:
         """The module in ``path``; its definitions are made when something is asked of it."""
@@ -299,14 +295,3 @@ ALIASES: Final[dict[str, str]] = {
 def canonical(dotted: str) -> str:
     """The name under which the tables know ``dotted``."""
     return ALIASES.get(dotted, dotted)
-
-
-def _yields(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    stack: list[ast.AST] = list(function.body)
-    while stack:
-        node = stack.pop()
-        if isinstance(node, (ast.Yield, ast.YieldFrom)):
-            return True
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            stack.extend(ast.iter_child_nodes(node))
-    return False

@@ -484,16 +484,15 @@ def _place_of(cut: Cut) -> tuple[int, int, str]:
 
 def owns(parameters: Parameters, leaf: Node) -> bool:
     """Whether ``leaf`` is one of ``parameters``, itself or as a part of an unknown module among them."""
-    if leaf in parameters.leaves:
+    if leaf in parameters.members:
         return True
-    keys = {owner.key for owner in parameters.leaves}
     key = leaf.key
     while isinstance(key, tuple) and len(key) == 2 and key[0] == "params":
         inner = key[1]
         if not (isinstance(inner, tuple) and len(inner) == 3 and inner[0] == "attr"):
             return False
         key = ("params", inner[1])
-        if key in keys:
+        if key in parameters.keys:
             return True
     return False
 

@@ -173,10 +173,12 @@ class Optimizer:
 class Parameters:
     """A set of leaves, as ``module.parameters()`` gives it. ``whole`` is false where more may belong to it."""
 
-    __slots__ = ("leaves", "whole")
+    __slots__ = ("keys", "leaves", "members", "whole")
 
     def __init__(self, leaves: tuple[Node, ...], whole: bool = True) -> None:
-        self.leaves = leaves
+        self.leaves: Final = leaves
+        self.members: Final = frozenset(leaves)
+        self.keys: Final = frozenset(leaf.key for leaf in leaves)
         self.whole = whole
 
 
