@@ -28,6 +28,7 @@ def command(options: Options) -> int:
 
 def print_diff(options: Options) -> int:
     """Print the patch and give the exit status."""
+    from .across import distinct
     from .output import output, output_bytes
     from .patch import changes_of, patch, shown_patch
     from .terminal import is_terminal, page, wants_color
@@ -42,7 +43,7 @@ def print_diff(options: Options) -> int:
         output([shown_patch(changes, color)], options)
     else:
         output_bytes(patch(changes), options)
-    applied = sum(len(outcome.applied) for outcome in result.outcomes)
+    applied = len(distinct(finding for outcome in result.outcomes for finding in outcome.applied))
     left = sum(len(outcome.findings) for outcome in result.outcomes)
     if changes:
         talk.say(f"Would mend {counted(applied, 'finding')} in {counted(len(changes), 'file')}.")

@@ -54,26 +54,41 @@ def fix_all(options: Options, how: Fixing, yes: bool) -> int:
     if changes and not yes and not _agreed(changes, result, options, talk):
         talk.say("Nothing is written.")
         return FINDINGS
-    applied: list[Finding] = []
+    written: list[Change] = []
     try:
-        for outcome in result.outcomes:
-            wanted = changes_of([outcome])
-            if len(write_changes(wanted, result, talk)) == len(wanted):
-                applied += outcome.applied
+        for change in changes:
+            written += write_changes([change], result, talk)
     except KeyboardInterrupt:
+        applied = _applied(result, written)
         talk.say(
             f"Mended {counted(len(applied), 'finding')} before the interruption; the other files are as they were."
         )
         raise
+    applied = _applied(result, written)
     if how.show_fixes:
         from .report.concise import where
 
         for finding in applied:
             talk.say(f"mended {where(finding)}: {finding.code} {finding.message}")
-    _report(result, applied, options, how, talk)
+    _report(result, applied, len(written), options, how, talk)
     if applied and how.exit_non_zero_on_fix and not result.failed:
         return FINDINGS
     return exit_status(() if how.fix_only else sorted_findings(result), result, options)
+
+
+def _applied(result: Survey, written: Iterable[Change] | None = None) -> list[Finding]:
+    """The findings that are mended, each once; with ``written``, those of which every change is on disk."""
+    from .across import distinct
+
+    applied = distinct(finding for outcome in result.outcomes for finding in outcome.applied)
+    if written is None:
+        return applied
+    paths = {change.path for change in written}
+    return [
+        finding
+        for finding in applied
+        if finding.repair is not None and all(edit.filename in paths for edit in finding.repair.edits)
+    ]
 
 
 def _can_ask() -> bool:
@@ -104,7 +119,7 @@ def _agreed(changes: Sequence[Change], result: Survey, options: Options, talk: T
         page(shown_patch(changes, color), color)
     else:
         click.echo(shown_patch(changes, color), nl=False, color=color)
-    applied = [finding for outcome in result.outcomes for finding in outcome.applied]
+    applied = _applied(result)
     _table(applied, talk)
     files = counted(len(changes), "file")
     return click.confirm(f"Apply {counted(len(applied), 'repair')} to {files}?", default=False, err=True)
@@ -133,7 +148,7 @@ def _table(applied: Sequence[Finding], talk: Talk) -> None:
         talk.say(line)
 
 
-def _report(result: Survey, applied: Sequence[Finding], options: Options, how: Fixing, talk: Talk) -> None:
+def _report(result: Survey, applied: Sequence[Finding], files: int, options: Options, how: Fixing, talk: Talk) -> None:
     left = () if how.fix_only else sorted_findings(result)
     if left:
         from .output import output
@@ -141,7 +156,6 @@ def _report(result: Survey, applied: Sequence[Finding], options: Options, how: F
 
         output(render(options.output_format or "concise", listing(result, left, options)), options)
     if applied:
-        files = len({finding.filename for finding in applied})
         talk.say(f"Mended {counted(len(applied), 'finding')} in {counted(files, 'file')}.")
         _table(applied, talk)
     elif not left and not result.failed:

@@ -20,13 +20,16 @@ class Change:
 
 
 def changes_of(outcomes: Iterable[Outcome]) -> list[Change]:
-    """Every file that changes."""
-    changes: list[Change] = []
+    """Every file that changes, each once: a change on top of another is one with it."""
+    changes: dict[tuple[str, bytes], Change] = {}
     for outcome in outcomes:
+        steps = list(outcome.others)
         if outcome.mended is not None and outcome.raw is not None:
-            changes.append(Change(outcome.path, outcome.raw, outcome.mended))
-        changes += [Change(path, old, new) for path, old, new in outcome.others]
-    return changes
+            steps.insert(0, (outcome.path, outcome.raw, outcome.mended))
+        for path, old, new in steps:
+            before = changes.pop((path, old), None)
+            changes[path, new] = Change(path, old if before is None else before.old, new)
+    return list(changes.values())
 
 
 def patch(changes: Sequence[Change]) -> bytes:

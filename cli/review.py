@@ -38,7 +38,7 @@ def command(options: Options, plain: bool) -> int:
     if options.is_stdin or not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         talk.error("review needs a terminal: `gradmend diff` shows the repairs, `gradmend fix --yes` applies them")
         return ERROR
-    result = survey(options, talk)
+    result = survey(options, talk, gather=False)
     session = Session(result, talk, _look(options, plain))
     with Keys(lines=plain) as keys:
         interrupted = session.run(keys)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -77,8 +77,13 @@ def process(job: Job) -> Outcome:
     return process_bytes(job, raw)
 
 
-def process_bytes(job: Job, raw: bytes) -> Outcome:
-    """Do ``job`` on bytes at hand, from standard input say; never raises but for Ctrl-C."""
+def process_bytes(
+    job: Job, raw: bytes, project: Project | None = None, permits: Callable[[Finding], bool] = bool
+) -> Outcome:
+    """Do ``job`` on bytes at hand, from standard input say; never raises but for Ctrl-C.
+
+    ``project`` has the other files as they are to be seen; only what ``permits`` allows is mended.
+    """
     if GENERATED_MARK in raw[:1024]:
         return Outcome(job.path)
     try:
@@ -86,7 +91,7 @@ def process_bytes(job: Job, raw: bytes) -> Outcome:
 
         if not may_matter(raw, job.path) and not _must_speak_of(job, raw):
             return Outcome(job.path)
-        return _mend(job, raw) if job.mend else _scan(job, raw)
+        return _mend(job, raw, project or _project(), permits) if job.mend else _scan(job, raw)
     except Exception as error:
         return Outcome(job.path, error=_in_words(error))
 
@@ -174,7 +179,7 @@ def _asked_for(findings: Iterable[Finding], job: Job, raw: bytes) -> tuple[tuple
 
     texts = Texts()
     texts.add(job.path, raw)
-    asked, known = job.wanted.split(findings, texts.lines)
+    asked, known = job.wanted.split(findings, texts.lines, job.path)
     return tuple(asked), tuple(known)
 
 
@@ -192,12 +197,12 @@ def _preferred(finding: Finding, word: str) -> Finding:
     return finding
 
 
-def _mend(job: Job, raw: bytes) -> Outcome:
+def _mend(job: Job, raw: bytes, project: Project, permits: Callable[[Finding], bool]) -> Outcome:
     if job.wanted is not None or job.accumulate_with is not None:
         return _mend_one_by_one(job, raw)
     from gradmend.codemods import mend_file
 
-    mended = mend_file(job.path, raw, _project(), unsafe=job.unsafe, select=job.rules)
+    mended = mend_file(job.path, raw, project, unsafe=job.unsafe, select=job.rules, permits=permits)
     new = mended.source
     assert isinstance(new, bytes)
     return Outcome(
@@ -206,8 +211,15 @@ def _mend(job: Job, raw: bytes) -> Outcome:
         applied=tuple(mended.applied),
         raw=raw,
         mended=new if new != raw else None,
-        others=tuple((path, read_regular(path), text) for path, text in mended.others.items()),
+        others=tuple((path, _read(project, path), text) for path, text in mended.others.items()),
     )
+
+
+def _read(project: Project, path: str) -> bytes:
+    raw = project.reader(path) if project.reader is not None else None
+    if raw is None:
+        raise OSError(None, f"{path} is gone")
+    return raw
 
 
 def _mend_one_by_one(job: Job, raw: bytes) -> Outcome:
@@ -229,7 +241,7 @@ def _mend_one_by_one(job: Job, raw: bytes) -> Outcome:
 
 def _may_apply(finding: Finding, job: Job) -> bool:
     repair = finding.repair
-    if repair is None or any(edit.filename != job.path for edit in repair.edits):
+    if repair is None or {finding.filename, *(edit.filename for edit in repair.edits)} != {job.path}:
         return False
     return job.unsafe or repair.safety.value == "safe"
 

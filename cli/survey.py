@@ -7,13 +7,16 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from .config import ConfigError, Settings
+from .across import Across
+from .config import ConfigError, Configuration, Settings
 from .discover import Discovery, File, discover, tree_of
+from .ignores import is_excluded_anywhere
 from .options import Options
 from .pool import run_all
 from .printable import printable_name
 from .progress import Progress
 from .run import Job, Outcome, process_bytes
+from .selection import Selection
 from .terminal import Talk
 
 if TYPE_CHECKING:
@@ -50,8 +53,11 @@ def find(options: Options, talk: Talk) -> tuple[Discovery, Settings]:
     return found, configuration.of(first if os.path.isdir(first) else os.path.dirname(first) or os.curdir)
 
 
-def survey(options: Options, talk: Talk, mend: bool = False) -> Survey:
-    """Look at everything that ``options`` name. Raises ConfigError."""
+def survey(options: Options, talk: Talk, mend: bool = False, gather: bool = True) -> Survey:
+    """Look at everything that ``options`` name. Raises ConfigError.
+
+    With ``gather``, each finding is in the outcome of the file that it is about; without, where it was seen.
+    """
     if options.is_stdin:
         return _survey_stdin(options, talk, mend)
     found, settings = find(options, talk)
@@ -69,8 +75,12 @@ def survey(options: Options, talk: Talk, mend: bool = False) -> Survey:
     result.files = {file.path: file for file in files}
     result.jobs = {job.path: job for job in jobs}
     result.looked_at = len(files)
+    across = _across(found.files, options.configuration(), selection)
     with Progress(len(jobs), talk) as progress:
-        _collect(run_all(jobs, options.jobs, progress.advance), result, talk)
+        outcomes = list(run_all(jobs, options.jobs, progress.advance))
+    _collect(across.settled(outcomes, result.jobs) if mend else outcomes, result, talk)
+    if gather:
+        _gather(across, result, talk)
     if options.baseline is not None:
         _tell_stale(options.baseline, result, talk)
     return result
@@ -91,7 +101,7 @@ def _wanted(options: Options, files: Sequence[File]) -> dict[str, Wanted] | None
         from .baseline import Baseline
 
         baseline = Baseline.read(options.baseline)
-        wanted = {path: Wanted(asked.changed, baseline.known(path)) for path, asked in wanted.items()}
+        wanted = {path: Wanted(asked.changed, baseline.known(path), options.baseline) for path, asked in wanted.items()}
     return wanted
 
 
@@ -105,6 +115,23 @@ def _tell_stale(baseline: str, result: Survey, talk: Talk) -> None:
         talk.warn(f"{entries} nothing any more; `gradmend check --write-baseline {baseline}` renews it")
 
 
+def _across(files: Iterable[File], configuration: Configuration, selection: Selection) -> Across:
+    settings = {file.path: file.settings for file in files}
+
+    def rules(path: str) -> frozenset[str] | None:
+        own = settings.get(path) or configuration.of(os.path.dirname(path) or os.curdir)
+        return frozenset() if is_excluded_anywhere(path, own) and path not in settings else selection.rules(path, own)
+
+    return Across(settings, rules)
+
+
+def _gather(across: Across, result: Survey, talk: Talk) -> None:
+    result.outcomes = across.gathered(result.outcomes)
+    if across.outside:
+        names = ", ".join(printable_name(path) for path in sorted(across.outside))
+        talk.warn(f"a repair would change {names}, which is not among the files given: give it, too")
+
+
 def _job(file: File, rules: frozenset[str] | None, mend: bool, wanted: Wanted | None = None) -> Job:
     settings = file.settings
     return Job(file.path, file.named, rules, mend, settings.unsafe, settings.accumulate_with, wanted)
@@ -114,14 +141,18 @@ def _survey_stdin(options: Options, talk: Talk, mend: bool) -> Survey:
     if options.since is not None or options.baseline is not None:
         raise ConfigError("--since and --baseline are about files, not about standard input")
     name = options.stdin_filename or "-"
-    settings = options.configuration().of(os.path.dirname(name) or os.curdir)
+    configuration, selection = options.configuration(), options.selection()
+    settings = configuration.of(os.path.dirname(name) or os.curdir)
     file = File(name, True, tree_of(name, os.path.dirname(name)), settings)
     raw = sys.stdin.buffer.read()
-    job = _job(file, options.selection().rules(name, settings), mend)
+    job = _job(file, selection.rules(name, settings), mend)
     result = Survey(settings)
     result.files = {name: file}
     result.looked_at = 1
-    _collect([process_bytes(job, raw)], result, talk)
+    across = _across([file], configuration, selection)
+    outcomes = [process_bytes(job, raw)]
+    _collect(across.settled(outcomes, {name: job}) if mend else outcomes, result, talk)
+    _gather(across, result, talk)
     if not result.failed and result.outcomes[0].raw is None:
         result.outcomes = [Outcome(name, raw=raw)]
     return result

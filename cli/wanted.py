@@ -42,20 +42,32 @@ class Wanted:
     """Only findings that touch these rows; None for all."""
     known: tuple[Fingerprint, ...] = ()
     """Not these, each once."""
+    baseline: str | None = None
+    """The file that knows which findings about other files are not asked for either."""
 
-    def split(self, findings: Iterable[Finding], lines: Lines) -> tuple[list[Finding], list[Finding]]:
-        """Those asked for, and those that the baseline knows."""
-        left = Counter(self.known)
+    def split(self, findings: Iterable[Finding], lines: Lines, path: str) -> tuple[list[Finding], list[Finding]]:
+        """Those of the findings about the file ``path``, and about others, that are asked for; and the known ones."""
+        left = {path: Counter(self.known)}
         asked: list[Finding] = []
         known: list[Finding] = []
         for finding in findings:
-            mark = fingerprint(finding, lines) if left else None
-            if mark is not None and left[mark]:
-                left[mark] -= 1
+            if finding.filename not in left:
+                left[finding.filename] = Counter(self._known_elsewhere(finding.filename))
+            here = left[finding.filename]
+            mark = fingerprint(finding, lines) if here else None
+            if mark is not None and here[mark]:
+                here[mark] -= 1
                 known.append(finding)
-            elif self.changed is None or _touches(finding, self.changed):
+            elif self.changed is None or _touches(finding, path, self.changed):
                 asked.append(finding)
         return asked, known
+
+    def _known_elsewhere(self, path: str) -> tuple[Fingerprint, ...]:
+        if self.baseline is None:
+            return ()
+        from .baseline import Baseline
+
+        return Baseline.read(self.baseline).known(path)
 
     def moved(self, before: bytes, after: bytes) -> Wanted:
         """The same for a file that was ``before`` and is ``after`` now; what is new in it counts as changed."""
@@ -74,8 +86,10 @@ class Wanted:
         return replace(self, changed=tuple((row, row) for row in sorted(kept)))
 
 
-def _touches(finding: Finding, changed: Rows) -> bool:
-    spans = [finding.span, *(place.span for place in finding.places if place.filename == finding.filename)]
+def _touches(finding: Finding, path: str, changed: Rows) -> bool:
+    spans = [place.span for place in finding.places if place.filename == path]
+    if finding.filename == path:
+        spans.append(finding.span)
     if finding.repair is not None:
-        spans += [edit.span for edit in finding.repair.edits if edit.filename == finding.filename]
+        spans += [edit.span for edit in finding.repair.edits if edit.filename == path]
     return any(first <= span.end_row and span.row <= last for span in spans for first, last in changed)

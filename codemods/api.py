@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
@@ -109,18 +109,27 @@ def mend(
     unsafe: bool = False,
     select: frozenset[str] | None = None,
     project: Project | None = None,
+    permits: Callable[[Finding], bool] = bool,
 ) -> Mended[Text]:
     """Apply all proved safe repairs (with ``unsafe``, all proved repairs) until none is left.
 
     Every repair is made twice, as edits of the text and as a pass over libcst's tree; one on which the two do not agree
-    to the letter is left undone. What a comment silences stays as it is; comments that silence nothing go last. The
-    result is of the type of ``source``. Mending the result again changes nothing. Raises ``SourceError``.
+    to the letter is left undone, and so is one of a finding that ``permits`` does not allow. What a comment silences
+    stays as it is; comments that silence nothing go last. The result is of the type of ``source``. Mending the result
+    again changes nothing. Raises ``SourceError``.
     """
     with undisturbed():
-        return _mend(source, filename, unsafe, select, project or Project(None))
+        return _mend(source, filename, unsafe, select, project or Project(None), permits)
 
 
-def _mend(source: Text, filename: str, unsafe: bool, select: frozenset[str] | None, project: Project) -> Mended[Text]:
+def _mend(
+    source: Text,
+    filename: str,
+    unsafe: bool,
+    select: frozenset[str] | None,
+    project: Project,
+    permits: Callable[[Finding], bool],
+) -> Mended[Text]:
     current = source
     refused: set[tuple[object, ...]] = set()
     applied: list[Finding] = []
@@ -137,7 +146,7 @@ def _mend(source: Text, filename: str, unsafe: bool, select: frozenset[str] | No
             applied += unused
             continue
         edits = finding.repair.edits
-        if not all(_agreed(engine, name, edits) for name in {edit.filename for edit in edits}):
+        if not permits(finding) or not all(_agreed(engine, name, edits) for name in {edit.filename for edit in edits}):
             refused.add((finding.code, finding.filename, finding.cell, finding.span))
             continue
         current = _applied(current, filename, [edit for edit in edits if edit.filename == filename])
@@ -158,9 +167,10 @@ def mend_file(
     *,
     unsafe: bool = False,
     select: frozenset[str] | None = None,
+    permits: Callable[[Finding], bool] = bool,
 ) -> Mended[bytes]:
     """As :func:`mend`, for the bytes of a file of a project."""
-    return mend(raw, filename, unsafe=unsafe, select=select, project=project)
+    return mend(raw, filename, unsafe=unsafe, select=select, project=project, permits=permits)
 
 
 def _agreed(engine: Engine, filename: str, edits: Iterable[Edit]) -> bool:
