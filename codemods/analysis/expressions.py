@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from .builtins import Builtins
-from .guards import ALWAYS, Guard
+from .guards import ALL_OF, ALWAYS, Guard
 from .heap import MISSING
 from .knowledge import torch_modules, torch_operations
 from .library import key_of, plain
@@ -622,9 +622,26 @@ class Expressions(Builtins):
             values = [self.resolve(v) for _, v in container.items]
             if all(plain(v) for v in values):
                 verdict = item in values
+        elif type(container) in (TupleValue, ListCell) and type(item) in (Symbol, External):
+            items, exact = self.elements(container, self.frame.module.tree)
+            values = [self.resolve(v) for _, v in items]
+            if exact and all(plain(v) and v is not None for v in values):
+                return self.one_of(item, values, negate)
         if verdict is not None:
             return verdict is not negate
         test = Symbol(("in", key_of(item), key_of(container), self.serial if type(container) is not Symbol else 0))
+        return self.negated(test) if negate else test
+
+    def one_of(self, item: Value, values: list[Value], negate: bool) -> Value:
+        """Whether ``item`` is one of some constants: the same as ``item == values[0] or …``."""
+        tests = [self.compare_values(ast.Eq(), item, value, self.frame.module.tree) for value in values]
+        truths = [self.truth(test) for test in tests]
+        if True in truths:
+            return not negate
+        left = [test for test, truth in zip(tests, truths, strict=True) if truth is None]
+        if not left:
+            return negate
+        test = Symbol(("one of", tuple(key_of(one) for one in left)))
         return self.negated(test) if negate else test
 
     def boolean(self, expression: ast.BoolOp) -> Value:
@@ -671,27 +688,40 @@ class Expressions(Builtins):
             true: list[Guard] = []
             false: list[Guard] = []
             for guard, alternative in value.alternatives:
-                verdict = self.truth(alternative)
-                if verdict is None:
+                verdict = self.truth_on(guard, alternative)
+                if verdict is not None:
+                    (true if verdict else false).append(guard)
+                elif type(alternative) is Symbol:
+                    yes, no = facts_of(alternative.key)
+                    true += [both for both in [guard.meet(yes)] if both is not None]
+                    false += [both for both in [guard.meet(no)] if both is not None]
+                else:
                     return None
-                (true if verdict else false).append(guard)
             if len(true) == 1 and len(false) == 1:
                 return true[0], false[0]
             if len(true) == 1:
-                return self.with_rest(true[0], value)
+                return self.with_rest(true[0])
             if len(false) == 1:
-                positive, negative = self.with_rest(false[0], value)
+                positive, negative = self.with_rest(false[0])
                 return negative, positive
         return None
 
-    def with_rest(self, guard: Guard, value: Phi) -> tuple[Guard, Guard]:
-        """``guard`` and what stands for all other alternatives of ``value``."""
+    def truth_on(self, guard: Guard, value: Value) -> bool | None:
+        """Whether ``value`` is true where ``guard`` holds."""
+        path = self.path
+        self.path = path.meet(guard) or path
+        truth = self.truth(value)
+        self.path = path
+        return truth
+
+    def with_rest(self, guard: Guard) -> tuple[Guard, Guard]:
+        """``guard`` and what stands for all other paths."""
         if len(guard.facts) == 1:
             key, fact = next(iter(guard.facts.items()))
             if isinstance(fact, bool):
                 return guard, Guard({key: not fact})
-        name = ("one of", id(value))
-        return Guard({**guard.facts, name: True}), Guard({name: False})
+        together = frozenset(guard.facts.items())
+        return Guard({**guard.facts, (ALL_OF, together): True}), Guard.not_all(together)
 
     def conditional(self, expression: ast.IfExp) -> Value:
         test = self.evaluate(expression.test)
@@ -1201,6 +1231,10 @@ def facts_of(key: Any) -> tuple[Guard, Guard]:
             Guard({("truth", key): True, ("value", key[1]): key[2]}),
             Guard({("truth", key): False}),
         )
+    if isinstance(key, tuple) and len(key) == 2 and key[0] == "one of":
+        none = {fact: value for test in key[1] for fact, value in facts_of(test)[1].facts.items()}
+        some = Guard.not_all(frozenset(none.items()))
+        return some.also(("truth", key), True) or some, Guard({**none, ("truth", key): False})
     return Guard({("truth", key): True}), Guard({("truth", key): False})
 
 

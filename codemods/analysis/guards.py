@@ -7,25 +7,41 @@ stands, and a test on the next iteration's value is another one.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Final
+
+Together = frozenset[tuple[Hashable, Hashable]]
+"""Facts that hold at once."""
+ALL_OF: Final = "all of"
+UNKNOWN: Final = object()
+NOTHING: Final[Mapping[Hashable, Hashable]] = {}
 
 
 class Guard:
-    """An immutable conjunction of ``condition key -> value`` facts."""
+    """An immutable conjunction of ``condition key -> value`` facts.
 
-    __slots__ = ("_hash", "facts")
+    The fact ``(ALL_OF, facts) -> False`` says that not all of these facts hold; ``without`` are those of this guard.
+    """
 
-    def __init__(self, facts: dict[Hashable, Hashable]) -> None:
+    __slots__ = ("_hash", "facts", "without")
+
+    def __init__(self, facts: dict[Hashable, Hashable], without: tuple[Together, ...] = ()) -> None:
         """``facts`` is the guard's own from now on."""
         self.facts: Final = facts
+        self.without: Final = without
         self._hash: int | None = None
+
+    @classmethod
+    def not_all(cls, facts: Together) -> Guard:
+        """The guard of all paths on which not all of ``facts`` hold."""
+        return cls({(ALL_OF, facts): False}, (facts,))
 
     def also(self, key: Hashable, value: Hashable) -> Guard | None:
         """This guard with one more fact, or None where that contradicts it."""
         if key in self.facts:
             return self if self.facts[key] == value else None
-        return Guard({**self.facts, key: value})
+        further = Guard({**self.facts, key: value}, self.without)
+        return None if self.without and further.contradicts(self.without) else further
 
     def meet(self, other: Guard) -> Guard | None:
         """Both guards together, or None where they contradict each other."""
@@ -35,7 +51,20 @@ class Guard:
             return other
         if not self.compatible(other):
             return None
-        return Guard({**self.facts, **other.facts})
+        return Guard({**self.facts, **other.facts}, self.without_of_both(other))
+
+    def without_of_both(self, other: Guard) -> tuple[Together, ...]:
+        if not other.without or self.without == other.without:
+            return self.without
+        return tuple(dict.fromkeys(self.without + other.without)) if self.without else other.without
+
+    def contradicts(self, without: tuple[Together, ...], also: Mapping[Hashable, Hashable] = NOTHING) -> bool:
+        """Whether all facts of one of ``without`` hold here, or here and in ``also``."""
+        own = self.facts
+        return any(
+            all(own.get(key, UNKNOWN) == value or also.get(key, UNKNOWN) == value for key, value in together)
+            for together in without
+        )
 
     def compatible(self, other: Guard) -> bool:
         """Whether both can hold on one path."""
@@ -45,16 +74,17 @@ class Guard:
         if len(small) > len(large):
             small, large = large, small
         # Loops, here and below: these are the innermost operations of a run, and a generator costs as much again.
-        for key, value in small.items():  # noqa: SIM110
+        for key, value in small.items():
             if key in large and large[key] != value:
                 return False
-        return True
+        without = self.without_of_both(other)
+        return not without or not self.contradicts(without, other.facts)
 
     def beyond(self, base: Guard) -> Guard:
         """The facts that ``base`` does not hold already."""
         if not base.facts or not self.facts:
             return self
-        return Guard({key: value for key, value in self.facts.items() if key not in base.facts})
+        return self.part({key: value for key, value in self.facts.items() if key not in base.facts})
 
     def common(self, other: Guard) -> Guard:
         """The facts that both hold."""
@@ -63,7 +93,11 @@ class Guard:
             return self
         if not others:
             return other
-        return Guard({k: v for k, v in mine.items() if k in others and others[k] == v})
+        return self.part({k: v for k, v in mine.items() if k in others and others[k] == v})
+
+    def part(self, facts: dict[Hashable, Hashable]) -> Guard:
+        """The guard of these of its facts."""
+        return Guard(facts, tuple(one for one in self.without if (ALL_OF, one) in facts) if self.without else ())
 
     def either(self, other: Guard, name: Hashable) -> Guard:
         """What holds where this guard or ``other`` does: the facts of both, and ``name`` for the rest unless the two
