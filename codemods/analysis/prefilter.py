@@ -16,7 +16,7 @@ TRAVERSAL: Final = re.compile(
 ``torch.autograd.grad``, ``from torch.autograd import Variable, grad``; the flags stand for helpers that hide the
 call."""
 FRAMEWORK: Final = re.compile(
-    rb"def\s+(?:training_step|compute_loss|compute_objectives|fit_batch|get_loss|train_step|handle_batch"
+    rb"def\s+(?:training_step|compute_loss|compute_objectives|fit_batch|get_loss|handle_batch"
     rb"|(?:before|after)_(?:batch|pred|loss|backward|step))\b"
 )
 """Losses that a framework back-propagates, and callbacks that see them: 2 in 1000 public files that would be left out.

@@ -451,6 +451,22 @@ LEFT_ALONE = {
             checkpoint(model, x, use_reentrant=False).pow(2).mean().backward()
             optimizer.step()
         """,
+    "what an unknown library says of predictions": """
+        from some_library import accuracy
+
+        net = nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        total, seen = 0.0, []
+        for x in torch.randn(4, 2, 3):
+            out = net(x)
+            loss = out.pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total += accuracy(out, x)
+            seen.append(accuracy(out, x))
+        print(total, sum(seen))
+        """,
     "a helper of a library that detaches": """
         from some_library import repackage_hidden
 

@@ -140,7 +140,7 @@ def test_hooks_are_consistent() -> None:
 
 
 def test_files_with_losses_for_a_framework_are_read() -> None:
-    general = {"forward", "loss", "criterion"}
+    general = {"forward", "loss", "criterion", "train_step"}
     for hook in HOOKS:
         if hook.traverses_result and hook.method not in general:
             assert prefilter.may_go_wrong(f"import torch\nclass A:\n    def {hook.method}(self): ...".encode())
