@@ -47,10 +47,21 @@ def _process_chunk(jobs: Sequence[Job]) -> list[Outcome]:
     return [process(job) for job in jobs]
 
 
-def _leave_interrupts_to_the_parent() -> None:
+def _live_with_the_parent() -> None:
+    """Leave Ctrl-C to the parent, and end when it is killed: nobody else would end a worker that waits for work."""
+    import multiprocessing
     import signal
+    from threading import Thread
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+
+    def outlive() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    Thread(target=outlive, daemon=True).start()
 
 
 def _in_processes(jobs: Sequence[Job], workers: int, tick: Callable[[int], object]) -> Iterator[Outcome]:
@@ -63,7 +74,7 @@ def _in_processes(jobs: Sequence[Job], workers: int, tick: Callable[[int], objec
     # A fork shares what is imported already and starts in no time; this process has no threads before the pool's own.
     method = "fork" if "fork" in multiprocessing.get_all_start_methods() else None
     context = multiprocessing.get_context(method)
-    pool = ProcessPoolExecutor(workers, context, _leave_interrupts_to_the_parent)
+    pool = ProcessPoolExecutor(workers, context, _live_with_the_parent)
     futures: list[Future[list[Outcome]]] = []
     done = 0
     try:
@@ -93,7 +104,7 @@ def _alone(job: Job, context: BaseContext) -> Outcome:
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
-    with ProcessPoolExecutor(1, context, _leave_interrupts_to_the_parent) as pool:
+    with ProcessPoolExecutor(1, context, _live_with_the_parent) as pool:
         try:
             return pool.submit(_process_chunk, [job]).result()[0]
         except BrokenProcessPool:

@@ -45,6 +45,22 @@ def test_killed_worker_costs_its_file_only(folder: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are POSIX's")
+def test_workers_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
+    for number in range(200):
+        (tmp_path / f"{number}.py").write_text("slow(1)\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.cli.fake_core", "check", "--jobs", "3"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+    )
+    time.sleep(1)
+    process.kill()
+    # Every worker holds the pipe; it ends when the last of them is gone.
+    assert process.communicate(timeout=20)[0] == b""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are POSIX's")
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_ctrl_c_ends_the_run_with_130_and_no_traceback(tmp_path: Path, jobs: str) -> None:
     # The toy core is slow for a file of many lines, which is what is wanted here.

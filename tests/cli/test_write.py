@@ -13,6 +13,7 @@ import pytest
 
 from gradmend.cli import write as writing
 from gradmend.cli.write import WriteError, write
+from tests.benchmarks import kills
 from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes, links and kill are POSIX's")
@@ -260,3 +261,17 @@ def test_file_that_was_torn_by_a_kill_is_told_with_the_place_of_its_old_bytes(
     assert (
         f"warning: a.py: a run was killed while writing it; its old bytes are in {kept}\n" in gradmend("check").stderr
     )
+
+
+def test_killed_fix_leaves_every_file_old_or_new_and_the_next_one_ends_the_work(folder: Path) -> None:
+    tree = kills.Tree(folder, 60)
+    seen = kills.kill_often(tree, 6, seed=1)
+    assert set(seen) <= {
+        "killed", "killed among the writes", "files old", "files new", "drafts left",
+        "files torn, old bytes kept", "copies of old bytes left",
+    }  # fmt: skip
+    assert seen["killed"]
+    process = tree.start()
+    process.communicate()
+    assert tree.state() == {"new": 60}
+    assert tree.leftovers() == []
