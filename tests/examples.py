@@ -57,12 +57,12 @@ def prove(mistake: Mistake, *frameworks: str) -> None:
     before, want, got = (
         runtime.run_source(text.encode(), frameworks=frameworks) for text in (wrong, right, mended.source)
     )
-    assert want.error is None
+    assert want.error is None, want.error
     assert re.search(mistake.error, before.error) if mistake.error and before.error else before.error is None
     assert before.error or before.graph > want.graph or not runtime.same(before.values, want.values)
     if not mistake.repaired:
         return
-    assert got.error is None
+    assert got.error is None, got.error
     assert runtime.same(got.values, want.values), f"{got.values}\nis not\n{want.values}"
     assert got.graph <= want.graph
 
@@ -71,4 +71,5 @@ def prove_right(program: str, *frameworks: str) -> None:
     """Nothing is found in a program that runs."""
     text = source(program)
     assert codemods.scan(text) == []
-    assert runtime.run_source(text.encode(), frameworks=frameworks).error is None
+    error = runtime.run_source(text.encode(), frameworks=frameworks).error
+    assert error is None, error
