@@ -13,12 +13,14 @@ SECOND_TIME = "second time"
 
 INITIALIZE = """
 import os
+import sys
 import deepspeed
 
 def initialize(model):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="0", RANK="0", WORLD_SIZE="1", LOCAL_RANK="0")
-    # One process shares no memory with others, and compiling what does would take a minute.
-    deepspeed.comm.torch.build_shm_op = lambda: None
+    # One process shares no memory with others, and compiling what does would take a minute. The attribute of that name
+    # is the torch package.
+    sys.modules["deepspeed.comm.torch"].build_shm_op = lambda: None
 """
 ENGINE = """
     engine, optimizer, _, _ = deepspeed.initialize(
