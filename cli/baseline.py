@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .survey import Survey
 
 VERSION = 1
+MOST_ALIKE = 1_000_000
+"""More findings than this no line of a file can have; a baseline that says so is not ours."""
 
 
 class Baseline:
@@ -38,11 +40,13 @@ class Baseline:
                 raise ConfigError(f"{path}: version {content['version']}, which this gradmend cannot read")
             known: dict[str, list[Fingerprint]] = {}
             for entry in content["findings"]:
+                if entry["count"] > MOST_ALIKE:
+                    raise ValueError("no file has so many findings")
                 known.setdefault(entry["filename"], []).extend([(entry["code"], entry["line"])] * entry["count"])
         except OSError as error:
             hint = "; `gradmend check --write-baseline` makes it" if isinstance(error, FileNotFoundError) else ""
             raise ConfigError(f"{path}: {(error.strerror or str(error)).lower()}{hint}") from None
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise ConfigError(f"{path}: not a baseline; `gradmend check --write-baseline` makes one") from None
         return cls(path, {name: tuple(entries) for name, entries in known.items()})
 

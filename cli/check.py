@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import click
 
 from .listing import counted, exit_status, listing, sorted_findings, sum_up
 from .options import Command, Fixing, Options, fixing, rare, shared
+from .printable import printable, printable_name
 from .status import CLEAN, ERROR
 from .survey import Survey, find, survey
 
@@ -54,14 +58,18 @@ def command(
 
 def show(options: Options) -> int:
     """Print what ``--show-files`` and ``--show-settings`` ask for."""
+    from .terminal import is_terminal
+
     found, settings = find(options, options.talk())
     if options.show_settings:
         from .config import as_toml
 
-        click.echo(as_toml(settings))
+        click.echo(printable(as_toml(settings)))
     else:
+        # As ls does: names for programs as they are, for a terminal without what it would obey.
+        shown = is_terminal(sys.stdout)
         for file in found.files:
-            click.echo(file.path.encode("utf-8", "surrogateescape"))
+            click.echo(printable_name(file.path) if shown else os.fsencode(file.path))
     return ERROR if found.errors else CLEAN
 
 

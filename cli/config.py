@@ -10,6 +10,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from .printable import printable_name
+
 CONFIG_NAMES = (".gradmend.toml", "gradmend.toml", "pyproject.toml")
 FORMATS = ("full", "concise", "json", "json-lines", "sarif", "github", "gitlab", "junit")
 SEVERITIES = ("note", "warning", "error")
@@ -119,6 +121,16 @@ def read_table(table: Mapping[str, Any], where: str, into: Settings) -> Settings
     return into._replace(**values)
 
 
+def parsed(text: bytes) -> dict[str, Any]:
+    """TOML as a table; ValueError for whatever is none."""
+    import tomllib
+
+    try:
+        return tomllib.loads(text.decode())
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
 def read_file(path: str) -> Settings | None:
     """The settings in ``path``, or None where it is a pyproject.toml that does not speak of gradmend."""
     try:
@@ -129,15 +141,14 @@ def read_file(path: str) -> Settings | None:
     whole = not os.path.basename(path).startswith("pyproject")
     if not whole and b"gradmend" not in raw:
         return None
-    import tomllib
-
     try:
-        table: Any = tomllib.loads(raw.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        table: Any = parsed(raw)
+    except ValueError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
     where = path
     if not whole:
-        table = table.get("tool", {}).get("gradmend")
+        tools = table.get("tool")
+        table = tools.get("gradmend") if isinstance(tools, dict) else None
         where = f"{path}: [tool.gradmend]"
     if table is None:
         return None
@@ -182,7 +193,7 @@ def as_toml(settings: Settings) -> str:
     """What ``--show-settings`` prints: the settings in the words that set them."""
     import json
 
-    lines = [f"# from {settings.source}" if settings.source else "# no configuration file"]
+    lines = [f"# from {printable_name(settings.source)}" if settings.source else "# no configuration file"]
     for name, value in settings._asdict().items():
         key = name.replace("_", "-")
         if key not in READERS or value is None:

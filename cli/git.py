@@ -1,7 +1,7 @@
 """What git knows about the files, asked so that nothing of the repository's own is run.
 
-A repository's configuration can name programs (filters, fsmonitor, external diff, hooks). So git is asked only for what
-it has stored, and the comparing is done here: an object's name is the hash of its bytes.
+A repository's configuration can name programs (filters, fsmonitor, external diff, hooks, transports). So git is asked
+only for what it has stored, and the comparing is done here: an object's name is the hash of its bytes.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ MOST_NAMES = 500
 THEIR_OWN = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_PREFIX"})
 """Set in a hook, about the repository that is committed to; the files may lie in another."""
 
+NO_FETCH = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
+"""An object that is missing in a partial clone is not fetched: the repository says by which program."""
+
 
 class GitError(Exception):
     """Git could not answer; the text says why."""
@@ -25,7 +28,7 @@ class GitError(Exception):
 def _git(folder: str, *words: str, given: bytes = b"") -> bytes:
     settings = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=" + os.devnull, "-c", "core.quotePath=false")
     environment = {key: value for key, value in os.environ.items() if key not in THEIR_OWN}
-    environment |= {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    environment |= {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"} | NO_FETCH
     try:
         done = subprocess.run(
             ["git", "-C", folder, *settings, *words],

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from .config import FORMATS, SEVERITIES, ConfigError, Configuration, Settings, read_file, read_table
+from .config import FORMATS, SEVERITIES, ConfigError, Configuration, Settings, parsed, read_file, read_table
 from .printable import printable
 from .selection import Selection, Words
 from .terminal import COLORS, Talk
@@ -94,16 +94,14 @@ def _split(values: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _with_pair(settings: Settings, pair: str) -> Settings:
-    import tomllib
-
     try:
-        table = tomllib.loads(pair)
-    except tomllib.TOMLDecodeError:
+        table = parsed(pair.encode())
+    except ValueError:
         key, _, value = pair.partition("=")
         try:
             # ``--config fail-on=error``: a shell eats the quotes that TOML asks for.
-            table = tomllib.loads(f'{key} = """{value.strip()}"""')
-        except tomllib.TOMLDecodeError as error:
+            table = parsed(f'{key} = """{value.strip()}"""'.encode())
+        except ValueError as error:
             raise ConfigError(f"--config {pair}: not a TOML key = value: {error}") from None
     return read_table(table, f"--config {pair}", settings)
 

@@ -14,6 +14,7 @@ from gradmend.codemods.finding import Edit, Span
 from .add_ignore import suppressed
 from .editor import EditorError, edited
 from .listing import counted
+from .printable import printable
 from .review_file import FileReview, RefusedError
 from .review_screen import HELP, prompt, question, repairs_of
 from .run import apply_edits
@@ -158,7 +159,7 @@ class Questions:
             raise RefusedError(f"cannot be put back into the cell: {error}") from None
 
     def _tell(self, text: str) -> None:
-        click.echo(text)
+        click.echo(printable(text))
 
 
 def _is_alike(finding: Finding, code: str, unsafe: bool) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .printable import printable
+from .printable import printable, printable_name
 from .report.texts import Texts
 from .terminal import Paint
 
@@ -83,7 +83,7 @@ def in_words(finding: Finding) -> Iterator[str]:
     for event in _events(finding):
         place = event.place
         cell = f"cell {place.cell}, " if place.cell is not None else ""
-        elsewhere = f" of {printable(place.filename)}" if place.filename != finding.filename else ""
+        elsewhere = f" of {printable_name(place.filename)}" if place.filename != finding.filename else ""
         where = f"{cell}line {place.span.row}{elsewhere}"
         yield f"{event.when.capitalize()}: {where} {event.verb}: {printable(place.label)}.\n"
 

@@ -70,7 +70,17 @@ def test_same_findings_give_the_same_bytes(folder: Path, gradmend: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["", "[]", '{"version": 99, "findings": []}', '{"version": 1}', '{"version": 1, "findings": [1]}']
+    "content",
+    [
+        "",
+        "[]",
+        "[" * 100_000,
+        '{"version": 99, "findings": []}',
+        '{"version": 1}',
+        '{"version": 1, "findings": [1]}',
+        '{"version": 1, "findings": [{"filename": "a.py", "code": "GM102", "line": "", "count": 1000000000000}]}',
+    ],
+    ids=range(7),
 )
 def test_file_that_is_no_baseline_is_one_line(folder: Path, gradmend: Run, content: str) -> None:
     (folder / "a.py").write_text("leak(x)\n")

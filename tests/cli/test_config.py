@@ -80,6 +80,9 @@ def test_output_format_and_fail_on(folder: Path, gradmend: Run) -> None:
         ('accumulate-with = "both"', '"accumulate-with" must be "item" or "detach"'),
         ('per-file-ignores = ["x"]', '"per-file-ignores" must be a table of globs'),
         ("select = [", "not valid TOML"),
+        (f"select = {'[' * 10_000}", "not valid TOML: it is nested too deeply"),
+        (f"select = {'9' * 10_000}", "not valid TOML"),
+        ('"\\u001b[31m" = 1', r'there is no key "\x1b[31m"'),
         ('select = ["GM999"]', 'no rule, prefix or name "GM999" (in pyproject.toml)'),
     ],
 )
@@ -93,6 +96,12 @@ def test_mistake_in_the_configuration_is_one_line_that_says_what_to_do(
     assert message in result.stderr
     assert "pyproject.toml" in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_tool_that_is_no_table_is_not_about_gradmend(folder: Path, gradmend: Run) -> None:
+    (folder / "a.py").write_text(ALL)
+    (folder / "pyproject.toml").write_text("tool = 3 # gradmend\n")
+    assert len(codes(gradmend)) == 3
 
 
 def test_pyproject_of_others_need_not_even_be_toml(folder: Path, gradmend: Run) -> None:

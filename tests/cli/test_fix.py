@@ -155,6 +155,38 @@ class TestUncommittedChanges:
         gradmend("check", "--since", "HEAD")
         assert not witness.exists()
 
+    @pytest.mark.parametrize("url", ["ext::{script}", "{folder}"])
+    def test_partial_clone_fetches_nothing_by_a_program_of_its_own(
+        self, repository: Path, gradmend: Run, url: str
+    ) -> None:
+        witness = repository / "witness"
+        script = repository / "evil.sh"
+        script.write_text(f"#!/bin/sh\ntouch {witness}\n")
+        script.chmod(0o755)
+        for path in (repository / ".git" / "objects").glob("??/*"):
+            if self.kind(repository, path.parent.name + path.name) == "blob":
+                path.unlink()
+        for key, value in {
+            "core.repositoryFormatVersion": "1",
+            "extensions.partialClone": "origin",
+            "protocol.ext.allow": "always",
+            "protocol.file.allow": "always",
+            "remote.origin.promisor": "true",
+            "remote.origin.uploadpack": str(script),
+            "remote.origin.url": url.format(script=script, folder=repository),
+        }.items():
+            self.git(repository, "config", key, value)
+        (repository / "a.py").write_text(LEAK + "# mine\n")
+        result = gradmend("check", "--since", "HEAD")
+        assert result.exit_code == 2
+        assert gradmend("fix", "--yes").exit_code == 2
+        assert not witness.exists()
+
+    @staticmethod
+    def kind(folder: Path, name: str) -> str:
+        done = subprocess.run(["git", "cat-file", "-t", name], cwd=folder, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
     def test_many_files_and_odd_names(self, repository: Path, gradmend: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("gradmend.cli.git.MOST_NAMES", 1)
         for name in ("é.py", "*.py", "new\nline.py", ":(glob)x.py"):

@@ -126,3 +126,21 @@ def test_no_bar_for_quick_work(tmp_path: Path, terminal: Terminal) -> None:
     for number in range(6):
         (tmp_path / f"{number}.py").write_text("leak(x)\n")
     assert "Reading" not in end(terminal("check"))[0]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["check"], ["check", "--show-files"], ["diff"], ["fix"], ["review"]], ids=" ".join
+)
+def test_names_and_sources_cannot_drive_the_terminal(tmp_path: Path, terminal: Terminal, arguments: list[str]) -> None:
+    evil = "\x1b]0;owned\x07\x1b[2J\u202e"
+    (tmp_path / f"a{evil}\n.py").write_text(f"# {evil}\nleak(x)  # {evil}\n")
+    child = terminal(*arguments, NO_COLOR="1")
+    if arguments[0] in ("fix", "review"):
+        child.expect_exact("[y/N]: " if arguments == ["fix"] else "]? ")
+        shown = child.before
+        child.send("n\n" if arguments == ["fix"] else "q")
+        shown += end(child)[0]
+    else:
+        shown, _ = end(child)
+    assert "a\\x1b]0;owned\\x07\\x1b[2J\\u202e\\n.py" in shown or arguments in (["diff"], ["fix"])
+    assert not set(shown) & set(evil[:1] + evil[-1:] + "\x07")
