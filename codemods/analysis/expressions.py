@@ -14,6 +14,7 @@ from .heap import MISSING
 from .knowledge import torch_modules, torch_operations
 from .library import key_of, plain
 from .machine import same_value
+from .modules import TABLES
 from .tape import Cut, Node, Operand
 from .values import (
     BoundMethod,
@@ -191,8 +192,8 @@ class Expressions(Builtins):
             return self.resolve(found)
         if name == "module":
             return receiver
-        if name == "_modules" and self.is_module(receiver):
-            return self.table_of_modules(receiver)
+        if name in TABLES and self.is_module(receiver):
+            return self.table_of(receiver, name)
         if name == "training" and self.is_module(receiver):
             return True
         if self.is_module(receiver) or self.has_unknown_base(receiver.cls):
@@ -218,8 +219,8 @@ class Expressions(Builtins):
         children = self.resolve(receiver.slots.get("children"))
         if type(children) is DictCell and ("key", name) in children.slots:
             return self.resolve(children.slots["key", name])
-        if name == "_modules":
-            return self.table_of_modules(receiver)
+        if name in TABLES:
+            return self.table_of(receiver, name)
         if name == "module":
             return receiver
         return Method(receiver, name, expression)
@@ -934,6 +935,11 @@ class Expressions(Builtins):
         container = self.resolve(container)
         kind = type(container)
         if kind is DictCell:
+            _, module = self.tables.get(id(container.slots), (None, None))
+            if module is not None and isinstance(index, str):
+                self.store_attribute(module, index, value, site, source)
+            elif module is not None:
+                self.disturb([module], site)
             slot = ("key", index) if plain(index) else ("key", ("symbol", key_of(index)))
             self.write(container.slots, slot, value)
             self.note_store(container.slots, slot, value, source)

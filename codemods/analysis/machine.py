@@ -69,6 +69,8 @@ class Machine:
         """Where the budget of the present call ends."""
         self.serial = 0
         self.symbol_slots: dict[Hashable, Slots] = {}
+        self.tables: dict[int, tuple[DictCell, Value]] = {}
+        """Dicts that hold the parts of a module, with the module."""
         self.objects: dict[Hashable, Instance] = {}
         """The objects of the project's classes by their keys."""
         self.reads: dict[tuple[int, Hashable], dict[tuple[Turn, ...], list[tuple[int, Guard]]]] = {}

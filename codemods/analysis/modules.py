@@ -28,6 +28,8 @@ from .values import (
     Value,
 )
 
+TABLES: Final = frozenset({"_modules", "_parameters", "_buffers"})
+"""Where a module keeps what is registered with it, by its name."""
 MOST_MODULES: Final = 32
 """A loop over modules runs all of them up to this many: what it does to each is told apart."""
 DROPOUTS: Final = frozenset(name for name in MODULES if "Dropout" in name)
@@ -181,10 +183,15 @@ class Modules(Recorder):
             for _, value in items
         )
 
-    def table_of_modules(self, module: Value) -> DictCell:
-        """``module._modules``"""
+    def table_of(self, module: Value, name: str) -> DictCell:
+        """``module._modules`` and its like: what is stored in the table becomes an attribute of the module."""
         table = DictCell()
-        table.slots = {("key", name): one for name, one in self.submodules(module)}
+        if name == "_modules":
+            table.slots = {("key", part): one for part, one in self.submodules(module)}
+        else:
+            parts = module.slots.items()
+            table.slots = {("key", part): one for part, one in parts if type(self.resolve(one)) is Tensor}
+        self.tables[id(table.slots)] = (table, module)
         return table
 
     def is_module(self, value: Value) -> bool:

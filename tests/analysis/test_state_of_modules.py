@@ -144,3 +144,38 @@ def test_an_attribute_that_goes_through_setattr_may_be_kept_anywhere() -> None:
         "    def __setattr__(self, name, value):\n        MEMORY.keep(self, name, value)\n\n    def reset(self):",
     )
     assert codemods.scan(program) == []
+
+
+LEARNED = """
+import torch
+from torch import nn
+
+model, cell = nn.Linear(3, 1), nn.GRUCell(3, 3)
+optimizer = torch.optim.Adam(cell.parameters())
+for step in range(20):
+    states = [torch.zeros(1, 3)]
+    for x in torch.randn(5, 8, 3):
+        loss = model(x).pow(2).mean()
+        (gradient,) = torch.autograd.grad(loss, [model.weight])
+        states.append(cell(gradient.detach(), states[-1]))
+    {put}
+    optimizer.zero_grad()
+    model(torch.randn(8, 3)).pow(2).mean().backward()
+    optimizer.step()
+    model = nn.Linear(3, 1)
+"""
+
+
+@pytest.mark.parametrize(
+    "put",
+    [
+        "model._parameters['weight'] = states[-1]",
+        "for name, part in model._parameters.items():\n        model._parameters[name] = part + states[-1].mean()",
+    ],
+)
+def test_what_is_put_among_the_parameters_is_used(put: str) -> None:
+    assert codemods.scan(LEARNED.format(put=put)) == []
+
+
+def test_what_is_not_put_there_is_kept_for_nothing() -> None:
+    assert [finding.code for finding in codemods.scan(LEARNED.format(put="pass"))] == ["GM102"]
