@@ -20,7 +20,7 @@ import signal
 import sys
 import warnings
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -91,8 +91,9 @@ class _Held:
         self.tensor = tensor
 
 
-def outcome(script: str, count_saved: bool) -> dict[str, object]:
+def outcome(request: dict[str, Any]) -> dict[str, object]:
     """Run ``main()`` of a script and say what happened."""
+    script, count_saved = request["script"], request["saved"]
     warnings.simplefilter("ignore")
     saved = SavedBytes()
     tensors: list[torch.Tensor] = []
@@ -110,8 +111,8 @@ def outcome(script: str, count_saved: bool) -> dict[str, object]:
     return result
 
 
-def run_in_child(request: dict[str, Any]) -> str:
-    """Fork, run the request there, and return its answer as JSON."""
+def run_in_child(request: dict[str, Any], answered: Callable[[dict[str, Any]], dict[str, object]]) -> str:
+    """Fork, have the request ``answered`` there, and return the answer as JSON."""
     receiver, sender = os.pipe()
     child = os.fork()
     if child == 0:
@@ -122,7 +123,7 @@ def run_in_child(request: dict[str, Any]) -> str:
         signal.alarm(SECONDS)
         os.chdir(os.path.dirname(request["script"]))
         sys.path.insert(0, os.getcwd())
-        answer = json.dumps(outcome(request["script"], request["saved"]))
+        answer = json.dumps(answered(request))
         with os.fdopen(sender, "w", encoding="utf-8") as pipe:
             pipe.write(answer)
         os._exit(0)
@@ -133,7 +134,7 @@ def run_in_child(request: dict[str, Any]) -> str:
     return answer or json.dumps({"error": f"died, status {status}", "values": None, "graph": 0, "saved": 0})
 
 
-def serve() -> None:
+def serve(answered: Callable[[dict[str, Any]], dict[str, object]]) -> None:
     """Answer requests until standard input ends."""
     warnings.simplefilter("ignore")
     # Standard output is for answers, and frameworks greet their users on it.
@@ -145,8 +146,8 @@ def serve() -> None:
     torch.use_deterministic_algorithms(True)
     torch.set_num_threads(1)
     for line in sys.stdin:
-        print(run_in_child(json.loads(line)), file=answers, flush=True)
+        print(run_in_child(json.loads(line), answered), file=answers, flush=True)
 
 
 if __name__ == "__main__":
-    serve()
+    serve(outcome)
