@@ -19,7 +19,8 @@ from gradmend.codemods import Project, SourceError, mend_file, scan_file
 TOKENS: Final = re.compile(rb"\w+|\s+|.", re.DOTALL)
 WORDS: Final = (
     b"loss", b".backward()", b".detach()", b"retain_graph=True", b"for x in y:", b"if", b"else:", b"(", b")", b"[",
-    b"]", b"yield", b"lambda:", b"*", b"**", b"=", b":=", b"'", b'"""', b"\\\n", b"\t", b";", b"#", b"\x0c", b"\r", b"\x00",
+    b"]",
+    b"yield", b"lambda:", b"*", b"**", b"=", b":=", b"'", b'"""', b"\\\n", b"\t", b";", b"#", b"\x0c", b"\r", b"\x00",
     b"\xff", b"\xef\xbb\xbf", b"f'{", b"}", b"@", b"async ", b"await ", b"return", b"break", b"continue", b"self.",
     b"global loss", b"nonlocal loss", b"del loss", b"import torch", b"with torch.no_grad():", b"try:", b"except:",
     b"class A(A):", b"match loss:", b"\xe2\x80\xa8", "é".encode(),
