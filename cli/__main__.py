@@ -6,6 +6,7 @@ Nothing is imported here that a clean file in a hook does not need: the start-up
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from typing import NoReturn
 
@@ -16,6 +17,10 @@ def main() -> NoReturn:
 
     # A process that ends soon need not look for rubbish; the analysis does where it leaves much of it.
     gc.disable()
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # Closed by whoever called.
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         # A file name or a source line may hold what the terminal's encoding lacks; that must not end the run.
         reconfigure = getattr(stream, "reconfigure", None)

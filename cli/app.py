@@ -71,10 +71,20 @@ class LazyCommands(click.Group):
             error.show()
             status = ERROR
         except BrokenPipeError:
-            # The reader, `head` say, has what it wanted. Python must not try to flush what is left.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            # The reader, `head` say, has what it wanted.
+            _give_up_on_stdout()
             status = 141
+        except OSError as error:
+            # Nothing but the output is left to be refused here: no room on the disk it goes to, say.
+            _give_up_on_stdout()
+            click.ClickException(f"the output cannot be written: {(error.strerror or str(error)).lower()}").show()
+            status = ERROR
         sys.exit(status)
+
+
+def _give_up_on_stdout() -> None:
+    """Python must not try to flush what is left."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 EPILOG = """\b

@@ -8,7 +8,7 @@ import sys
 import click
 
 from .listing import counted, exit_status, listing, sorted_findings, sum_up
-from .options import Command, Fixing, Options, fixing, rare, shared
+from .options import Command, Fixing, Options, fixing, listed, rare, shared
 from .printable import printable, printable_name
 from .status import CLEAN, ERROR
 from .survey import Survey, find, survey
@@ -16,6 +16,7 @@ from .survey import Survey, find, survey
 
 @click.command("check", cls=Command)
 @shared
+@listed
 @click.option("--fix", is_flag=True, help="Mend without asking: gradmend fix --yes.")
 @click.option("--diff", is_flag=True, help="Print a patch instead: gradmend diff.")
 @click.option("--statistics", is_flag=True, help="Only count, by rule.")

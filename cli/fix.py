@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .listing import counted, exit_status, listing, sorted_findings
-from .options import Command, Fixing, Options, fixing, shared
+from .options import Command, Fixing, Options, fixing, listed, shared
 from .patch import Change, changes_of
 from .printable import printable_name
 from .status import ERROR, FINDINGS
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 @click.command("fix", cls=Command)
 @shared
+@listed
 @click.option("-y", "--yes", is_flag=True, help="Apply without showing the patch or asking.")
 @fixing
 def command(options: Options, yes: bool, how: Fixing) -> int:
@@ -158,7 +159,7 @@ def _report(result: Survey, applied: Sequence[Finding], files: int, options: Opt
     if applied:
         talk.say(f"Mended {counted(len(applied), 'finding')} in {counted(files, 'file')}.")
         _table(applied, talk)
-    elif not left and not result.failed:
+    elif not left and not result.failed and result.looked_at:
         talk.say(f"Nothing to mend in {counted(result.looked_at, 'file')}.")
     if left:
         talk.say(f"{counted(len(left), 'finding')} left.")

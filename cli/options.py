@@ -181,8 +181,12 @@ _FILE_OPTIONS = (
     rare("--no-cache", "-n", is_flag=True, expose_value=False, help="Does nothing: there is no cache."),
 )
 
+listed = click.option(
+    "--output-format", type=click.Choice(FORMATS), metavar="FORMAT", help="One of: " + ", ".join(FORMATS)
+)
+"""How the findings are listed, for the commands that list them."""
+
 _OUTPUT_OPTIONS = (
-    click.option("--output-format", type=click.Choice(FORMATS), metavar="FORMAT", help="One of: " + ", ".join(FORMATS)),
     rare("-o", "--output-file", metavar="FILE", type=click.Path(dir_okay=False),
          help="Write what stdout would get to FILE."),
     rare("--fail-on", type=click.Choice(SEVERITIES), help="The least severity that makes the exit status 1."),

@@ -131,7 +131,8 @@ class Session:
         if undecided > 0:
             parts.append(f"{undecided} left undecided")
         if not parts:
-            self._talk.say(f"No findings in {counted(self._result.looked_at, 'file')}.")
+            if self._result.looked_at:
+                self._talk.say(f"No findings in {counted(self._result.looked_at, 'file')}.")
             return
         files = f" in {counted(len(self._written), 'file')}; `git diff` shows them" if self._written else ""
         self._talk.say(f"{', '.join(parts)}{files}.")

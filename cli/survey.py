@@ -68,6 +68,8 @@ def survey(options: Options, talk: Talk, mend: bool = False, gather: bool = True
         talk.warn("no Python files or notebooks found here")
     wanted = _wanted(options, found.files)
     files = [file for file in found.files if wanted is None or file.path in wanted]
+    if found.files and not files:
+        talk.say(f"No Python file or notebook here has changed since {options.since}.")
     jobs = [
         _job(file, selection.rules(file.path, file.settings), mend, wanted[file.path] if wanted else None)
         for file in files

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -127,3 +128,27 @@ def test_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     assert done.stdout.count("\n") == 1
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
+@pytest.mark.parametrize("command", ["check", "diff", "rules", "check --output-format json", "check --show-files"])
+def test_output_that_cannot_be_written_is_one_line_and_2(tmp_path: Path, command: str) -> None:
+    (tmp_path / "a.py").write_text("leak(x)\n")
+    script = f"{sys.executable} -m tests.cli.fake_core {command}"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    for redirection in (">/dev/full", ">&-", "2>&-", "</dev/null >&- 2>&-"):
+        done = subprocess.run(
+            ["sh", "-c", f"{script} {redirection}"],
+            cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert "Traceback" not in done.stderr
+        if redirection == ">/dev/full":
+            assert "Error: the output cannot be written: no space left on device\n" in done.stderr
+            assert done.returncode == 2
+        else:
+            assert done.returncode == (0 if command in ("rules", "check --show-files") else 1)
+
+
+def test_diff_and_review_take_no_format_that_they_would_not_heed(gradmend: Run) -> None:
+    for command in ("diff", "review"):
+        assert gradmend(command, "--output-format", "json").exit_code == 2

@@ -30,8 +30,10 @@ def found(gradmend: Run, revision: str, *arguments: str) -> list[str]:
 
 
 def test_nothing_changed_nothing_shown(repository: Path, gradmend: Run) -> None:
-    result = gradmend("check", "--since", "HEAD")
-    assert (result.exit_code, result.stdout) == (0, "")
+    for command in (["check"], ["diff"], ["fix", "--yes"]):
+        result = gradmend(*command, "--since", "HEAD")
+        assert (result.exit_code, result.stdout) == (0, "")
+        assert result.stderr == "No Python file or notebook here has changed since HEAD.\n"
 
 
 def test_only_what_the_changed_lines_touch(repository: Path, gradmend: Run) -> None:
