@@ -432,8 +432,8 @@ EXAMPLES: dict[str, Example] = {
     ),
 }
 
-NEVER_REPAIRED = {"a flag of another file", "a sibling if another is missing"}
-"""Found, and left to the author: the flag may be meant otherwise elsewhere, the other module may give tuples."""
+NEVER_REPAIRED = {"a flag of another file"}
+"""Found, and left to the author: the flag may be meant otherwise elsewhere."""
 
 RIGHT: dict[str, dict[str, str]] = {
     "helpers that cut a state": {
