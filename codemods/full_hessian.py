@@ -255,12 +255,11 @@ def _draft(context: Context, traversal: Traversal, gradient: Node, large: bool) 
     what = (
         "a Hessian with a row for every parameter of the network is built row by row"
         if large
-        else "the whole Hessian is built row by row, and only its product with a vector is used"
+        else "the whole Hessian is built row by row, and only multiplied by vectors"
     )
     return Draft(
         RULE,
-        f"{what}: `torch.autograd.grad(gradient, inputs, grad_outputs=vector)` gives the product in one walk, as"
-        " `torch.autograd.functional.hvp` and `torch.func.jvp` of `torch.func.grad` do",
+        f"{what}: `torch.autograd.functional.hvp` gives the product with a vector without it",
         Severity.WARNING,
         traversal.call,
         context.filename(traversal.where),

@@ -116,10 +116,10 @@ def _draft(context: Context, event: Refreed) -> Draft:
     both_accumulate = earlier.accumulates and later.accumulates
     same_loss = both_accumulate and {e.node for e in earlier.roots} == {e.node for e in later.roots}
     apart = any(type(one) is Step for one in between)
-    message = "This traversal frees the graph, and a later one walks it again"
+    message = "this traversal frees the graph, and a later one walks it again"
     if earlier.call is later.call and context.facts.walks_parts(event):
         message = (
-            "This traversal frees the graph, and walks it again for the next part of what was computed before the loop"
+            "this traversal frees the graph, and walks it again for the next part of what was computed before the loop"
         )
     elif same_loss:
         message += ": both start from the same loss"

@@ -245,7 +245,7 @@ def _draft(context: Context, repeated: _Repeated) -> Draft:
     why = "zero_grad() stands outside this loop" if outside else "no zero_grad() clears them"
     draft = Draft(
         RULE,
-        f"From the second iteration on this step applies gradients that an earlier one has applied already: {why}",
+        f"from the second iteration on this step applies gradients that an earlier one has applied already: {why}",
         Severity.ERROR,
         step.call,
         context.filename(step.where),

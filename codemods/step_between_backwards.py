@@ -116,7 +116,7 @@ def _draft(context: Context, clash: Clash) -> Draft:
     site, where = _site(event)
     draft = Draft(
         RULE,
-        "This step changes parameters in place that a later backward() needs as they were when its loss was computed",
+        "this step changes parameters in place that a later backward() needs as they were when its loss was computed",
         Severity.ERROR,
         site,
         context.filename(where),
