@@ -141,10 +141,28 @@ def _remove(source: Source, runs: _Runs, comments: dict[int, int]) -> tuple[Text
             if len(members) == last - first + 1 and not (block.is_inline and first == 0):
                 start = comments.get(id(block.statements[first]), _row_of_its_own(source, block, first))
                 end = min(line_end(source.text, block.line_end(last)) + 1, len(source.text))
+                end = _end_with_gap(source, start, end)
                 edits.append(_edit(source, start, end, ""))
                 continue
             edits.extend(_remove_from_line(source, block, last, members))
     return tuple(edits)
+
+
+def _end_with_gap(source: Source, start: int, end: int) -> int:
+    """The end of rows that go, with as many empty rows below as there are above: of two gaps the wider one stays."""
+    text = source.text
+    cell = _cell_at(source, start)
+    above, below = start, end
+    while above > 0 and below < len(text) and _cell_at(source, below) == cell:
+        row_above, row_below = line_start(text, above - 1), line_end(text, below)
+        if text[row_above:above].strip() or text[below:row_below].strip() or _cell_at(source, row_above) != cell:
+            break
+        above, below = row_above, min(row_below + 1, len(text))
+    return below
+
+
+def _cell_at(source: Source, offset: int) -> int | None:
+    return source.locate(source.table.span(offset, offset))[0]
 
 
 def _merged(source: Source, removal: Sequence[TextEdit], insertion: Sequence[TextEdit]) -> tuple[TextEdit, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Callable
 
 import pytest
@@ -262,6 +263,31 @@ def test_remove_statement(before: str, after: str) -> None:
     assert changed(before, lambda source: builders.remove_statement(source, statement(source, name))) == after
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("a\n\ns\n\nb\n", "a\n\nb\n"),
+        ("a\n\ns\n\n\nb\n", "a\n\n\nb\n"),
+        ("a\n\n\ns\n\nb\n", "a\n\n\nb\n"),
+        ("a\n\ns\nb\n", "a\n\nb\n"),
+        ("a\ns\n\nb\n", "a\n\nb\n"),
+        ("if x:\n    a\n    \n    s\n\nb\n", "if x:\n    a\n    \nb\n"),
+        ("a\n\ns\n", "a\n\n"),
+    ],
+)
+def test_gap_around_a_statement_that_goes_stays_one_gap(before: str, after: str) -> None:
+    assert changed(before, lambda source: builders.remove_statement(source, statement(source, "s"))) == after
+
+
+def test_gap_is_not_looked_for_in_the_next_cell() -> None:
+    cells = [{"cell_type": "code", "source": text} for text in ("a\n\ns", "\nb")]
+    notebook = json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    source = Source.from_bytes(notebook.encode(), "n.ipynb")
+    edits = builders.remove_statement(source, statement(source, "s"))
+    after = json.loads(source.apply(edits))["cells"]
+    assert [cell["source"] for cell in after] == ["a\n\n", "\nb"]
+
+
 def test_remove_all_statements_of_a_block_together() -> None:
     code = "if x:\n    a\n    b; c\n    d\n"
 
@@ -283,7 +309,7 @@ def test_remove_all_statements_of_a_block_together() -> None:
     [
         ("s = f(\n  1,\n)\nfor x in y:\n    t\n", "for x in y:\n    s = f(\n      1,\n    )\n    t\n"),
         ("s = '''a\n b'''  # c\nfor x in y: t", "for x in y:\n    s = '''a\n b'''  # c\n    t"),
-        ("a\n\n# why\ns = 1\n\nfor x in y:\n\tt\n", "a\n\n\nfor x in y:\n\t# why\n\ts = 1\n\tt\n"),
+        ("a\n\n# why\ns = 1\n\nfor x in y:\n\tt\n", "a\n\nfor x in y:\n\t# why\n\ts = 1\n\tt\n"),
         ("a\n\n# all\ns = 1\nb\n\nfor x in y:\n\tt\n", "a\n\n# all\nb\n\nfor x in y:\n\ts = 1\n\tt\n"),
         ("a; s = 1; b\nt", "a; b\ns = 1\nt"),
         ("if x:\n    s = 1\nt", "if x:\n    pass\ns = 1\nt"),
