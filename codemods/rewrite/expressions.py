@@ -112,7 +112,9 @@ def _fitted(source: Source, node: ast.expr, code: str) -> str:
     except (SyntaxError, ValueError):
         raise EditRefused(f"{code!r} is no expression") from None
     if isinstance(node, ast.GeneratorExp) and _is_whole_argument_list(source, node):
-        return f"({code})"
+        # A tuple or a yield needs parentheses of its own within those of the call.
+        alone = isinstance(new, ast.Tuple | ast.Yield | ast.YieldFrom) and not is_atom(new, code.strip())
+        return f"(({code}))" if alone else f"({code})"
     is_bracketed = is_atom(new, code.strip()) or (isinstance(new, ast.Constant) and not _is_dotted(source, node))
     if is_bracketed or grouping_end(source.text, *source.offsets(node)) is not None:
         return code

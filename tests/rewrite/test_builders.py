@@ -94,6 +94,9 @@ def test_append_call_goes_to_the_value_of_a_keyword_or_starred_argument() -> Non
         ("f(a)", "b, c", "f((b, c))"),
         ("f(a.b)", "b + c", "f((b + c))"),
         ("f(any(x for x in y))", "z", "f(z)"),
+        ("f(x for x in y)", "z", "f(z)"),
+        ("f(x for x in y)", "a, b", "f((a, b))"),
+        ("f(x for x in y)", "(a, b)", "f((a, b))"),
     ],
 )
 def test_replace_node(before: str, code: str, after: str) -> None:
