@@ -94,8 +94,8 @@ def find(context: Context) -> Iterator[Draft]:
             before = next((c for c in earlier.carried if c.slots is carried.slots and c.key == carried.key), None)
             if before is None or not context.shows_all(carried.where):
                 continue
-            grown = _growth(context, boundary, before, carried)
-            if grown is None or _overwrites(_writes(context, boundary, carried), boundary.loop):
+            grown = _growth(context, boundary.loop, boundary.number, before, carried)
+            if grown is None or _overwrites(_writes(context, boundary.loop, carried), boundary.loop):
                 continue
             if _feeds_state(context, boundary, carried, grown):
                 continue
@@ -127,10 +127,10 @@ class Growth:
     """Set where the total is back-propagated although its parts have been."""
 
 
-def _growth(context: Context, boundary: Boundary, before: Carried, after: Carried) -> Growth | None:
-    """What the iteration that ends at ``boundary`` adds to what the slot held before; None where it does not
-    accumulate, or where what it holds is back-propagated or may be."""
-    facts, loop, turn = context.facts, boundary.loop, boundary.number
+def _growth(context: Context, loop: Loop, turn: int, before: Carried, after: Carried) -> Growth | None:
+    """What iteration ``turn`` adds to what the slot held before; None where it does not accumulate, or where what it
+    holds is back-propagated or may be."""
+    facts = context.facts
     old = {edge.node for edge in before.edges}
     container = isinstance(after.value, tuple)
     if container:
@@ -149,7 +149,7 @@ def _growth(context: Context, boundary: Boundary, before: Carried, after: Carrie
         }
     if not kept or not added or not any(facts.certain(node) for node in added) or _in_forward(context, loop):
         return None
-    if not _records_anew(added, loop, turn) or _may_be_plain(context, boundary, after, added, totals):
+    if not _records_anew(added, loop, turn) or _may_be_plain(context, loop, after, added, totals):
         return None
     growth = Growth(frozenset(added), frozenset(totals))
     if _traversed_later(context, loop, growth, kept, container):
@@ -193,9 +193,9 @@ def _records_anew(added: set[Node], loop: Loop, turn: int) -> bool:
     )
 
 
-def _may_be_plain(context: Context, boundary: Boundary, carried: Carried, added: set[Node], totals: set[Node]) -> bool:
+def _may_be_plain(context: Context, loop: Loop, carried: Carried, added: set[Node], totals: set[Node]) -> bool:
     """Whether what is accumulated may be a number or a text that a call that cannot be seen gives beside a loss."""
-    stored = [write.value for write in _writes(context, boundary, carried)] if isinstance(carried.value, tuple) else []
+    stored = [write.value for write in _writes(context, loop, carried)] if isinstance(carried.value, tuple) else []
     values = [*stored, *(operand.value for node in totals for operand in node.operands)]
     brought = [v for v in values if any(edge.node in added for edge in context.machine.edges_of(v))]
     return bool(brought) and all(context.facts.may_be_plain(value) for value in brought)
