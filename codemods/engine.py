@@ -133,38 +133,43 @@ class Engine:
         where a comment silences that one.
         """
         examined = self.examine(source, plans=True)
-        mended, suppressed = self.mended(examined)
-        found = [
-            self.finding(draft, repairs) for draft, repairs in mended if repairs or id(draft) not in examined.foreign
-        ]
-        found += self.silencing.unused(source, examined.analysis, self.select)
-        return Found(found, [self.finding(draft, repairs) for draft, repairs in suppressed], examined.analysis)
-
-    def mended(
-        self, examined: Examined, refused: Container[tuple[object, ...]] = frozenset()
-    ) -> tuple[list[tuple[Draft, list[Repair]]], list[tuple[Draft, list[Repair]]]]:
-        """The drafts to report and those that a comment silences, each with its proved repairs."""
         drafts, suppressed, consequences = self.wanted(examined)
         mended: list[tuple[Draft, list[Repair]]] = []
         for draft in drafts:
-            if id(draft) in consequences or (refused and _name(self.finding(draft, [])) in refused):
+            if id(draft) in consequences:
                 continue
             repairs, gone = self.repairs(examined, draft)
-            if any(other.severity is Severity.ERROR for other in examined.drafts if id(other) in gone):
-                draft.severity = Severity.ERROR
             mended.append((draft, repairs))
             consequences |= gone
-        return [(draft, repairs) for draft, repairs in mended if id(draft) not in consequences], suppressed
+        found = [
+            self.finding(draft, repairs)
+            for draft, repairs in mended
+            if id(draft) not in consequences and (repairs or id(draft) not in examined.foreign)
+        ]
+        found += self.silencing.unused(source, examined.analysis, self.select)
+        return Found(found, [self.finding(draft, repairs) for draft, repairs in suppressed], examined.analysis)
 
     def first_repair(
         self, source: Source, unsafe: bool, refused: Container[tuple[object, ...]] = frozenset()
     ) -> Finding | None:
         """The first finding of a file that has a repair to apply; not one of ``refused``, which names findings by code,
         file, cell and span."""
-        for draft, repairs in self.mended(self.examine(source, plans=True), refused)[0]:
-            if repairs and (unsafe or repairs[0].safety is Safety.SAFE):
-                return self.finding(draft, repairs)
-        return None
+        examined = self.examine(source, plans=True)
+        drafts, _, consequences = self.wanted(examined)
+        drafts = [draft for draft in drafts if id(draft) not in consequences]
+        if refused:
+            plain = ((draft, self.finding(draft, [])) for draft in drafts)
+            drafts = [d for d, f in plain if (f.code, f.filename, f.cell, f.span) not in refused]
+        chosen: tuple[Draft, list[Repair]] | None = None
+        for draft in drafts:
+            repairs, gone = self.repairs(examined, draft)
+            if not repairs or not (unsafe or repairs[0].safety is Safety.SAFE):
+                continue
+            if chosen is None or id(chosen[0]) in gone:
+                chosen = (draft, repairs)
+            if not any(id(other) in gone for other in drafts[: drafts.index(draft)]):
+                break
+        return self.finding(*chosen) if chosen is not None else None
 
     def repairs(self, examined: Examined, draft: Draft) -> tuple[list[Repair], set[int]]:
         """The proved repairs of a draft, the one to apply first; and the other drafts that the first makes go."""
@@ -373,10 +378,6 @@ def relocated(
             for one, other in zip(ast.walk(statement), ast.walk(now), strict=True):
                 places[one] = (old.filename, *_position(other))
     return places
-
-
-def _name(finding: Finding) -> tuple[object, ...]:
-    return (finding.code, finding.filename, finding.cell, finding.span)
 
 
 def _position(node: ast.AST) -> tuple[int, int]:
