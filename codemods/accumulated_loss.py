@@ -68,7 +68,6 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from .analysis.expressions import is_scalar
 from .analysis.facts import LINEAR, additions, edges_reach, frames_of
 from .analysis.tape import Boundary, Carried, Edge, Loop, Node, Refreed, Stored
 from .analysis.values import Frame, FunctionValue, Phi, Symbol, Tensor, Value
@@ -238,12 +237,8 @@ def _traversed_later(context: Context, loop: Loop, growth: Growth, kept: set[Nod
     if all(_spent(context, node) for node in parts):
         return False
     watched = totals | parts
-    for cut in facts.tape.cuts:
-        if cut.kind in {"detach", "data"}:
-            # A part that is cut in its own iteration is another use of it: the total keeps the whole one.
-            turn = cut.where.turn(loop)
-            if any(node in totals or node.where.turn(loop) != turn for node in edges_reach(cut.edges) & watched):
-                return True
+    if any(cut.kind in {"detach", "data"} and edges_reach(cut.edges) & watched for cut in facts.tape.cuts):
+        return True
     for escape in facts.escapes:
         nodes = {edge.node for edge in escape.edges}
         if nodes & totals or (nodes & parts and container and len(nodes & parts) > 1):
@@ -254,9 +249,7 @@ def _traversed_later(context: Context, loop: Loop, growth: Growth, kept: set[Nod
 
 
 def _back_propagated_twice(context: Context, growth: Growth) -> Refreed | None:
-    """The failure of a total's own traversal where every part has been traversed on its own already."""
-    if any(growth.totals & walk.reached.keys() for node in growth.added for walk in node.freed[:1]):
-        return None
+    """The failure of a total's own traversal where every part has been traversed already."""
     for event in context.facts.refreed:
         if growth.totals & event.traversal.reached.keys() and all(_spent(context, node) for node in growth.added):
             return event
@@ -271,7 +264,7 @@ def _spent(context: Context, node: Node) -> bool:
 
 def _draft(context: Context, boundary: Boundary, carried: Carried, growth: Growth) -> Draft | None:
     grown = growth.added
-    writes = _writes(context, boundary, carried)
+    writes = _writes(context, boundary.loop, carried)
     if not writes:
         return _in_place_draft(context, boundary, carried, growth) if carried.key == "node" else None
     last = writes[-1]
@@ -338,15 +331,14 @@ def _position(node: Node) -> tuple[int, int]:
     return getattr(node.where.node, "lineno", 0), getattr(node.where.node, "col_offset", 0)
 
 
-def _writes(context: Context, boundary: Boundary, carried: Carried) -> list[Stored]:
-    """The stores in the loop up to ``boundary`` that put a graph into the slot, one for each place in the source."""
+def _writes(context: Context, loop: Loop, carried: Carried) -> list[Stored]:
+    """The stores in ``loop`` that put a graph into the slot, one for each place in the source."""
     found: dict[ast.AST, Stored] = {}
     for stored in context.facts.stored:
         same = (stored.slots is carried.slots and stored.key == carried.key) or (
             carried.key == "node" and isinstance(stored.value, Tensor) and stored.value.slots is carried.slots
         )
-        turn = stored.where.turn(boundary.loop)
-        if same and turn is not None and turn <= boundary.number and context.machine.edges_of(stored.value):
+        if same and stored.where.turn(loop) is not None and context.machine.edges_of(stored.value):
             found[stored.source or stored.where.node] = stored
     return list(found.values())
 
@@ -384,7 +376,7 @@ def _wants_number(context: Context, carried: Carried, writes: list[Stored]) -> b
     began = [e.old for e in context.machine.heap.trail if e.slots is carried.slots and e.key == carried.key]
     if not any(isinstance(value, (int, float)) and not isinstance(value, bool) for value in began):
         return False
-    return all(isinstance(write.value, (Tensor, Phi)) and is_scalar(write.value) for write in writes)
+    return all(isinstance(w.value, Tensor) and w.value.scalar for w in writes)
 
 
 def _plan(context: Context, writes: list[Stored], growth: Growth, call: str) -> Edits | None:

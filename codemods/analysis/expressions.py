@@ -395,7 +395,7 @@ class Expressions(Builtins):
             operation = None
             if name in torch_operations.WITH_TENSOR and self.tensor_like(other):
                 operation = torch_operations.WITH_TENSOR[name]
-            scalar = all(type(v) is Symbol or is_scalar(v) for v in (one, other))
+            scalar = all(plain(v) or type(v) is Symbol or (type(v) is Tensor and v.scalar) for v in (one, other))
             result = self.operate(name, site, [left, right], scalar=scalar, operation=operation)
             if not any(self.certainly_tensor(v) for v in (one, other)):
                 return Symbol(self.fresh("operation"), result.node, cuts=result.cuts)
@@ -551,7 +551,7 @@ class Expressions(Builtins):
             except TypeError:
                 return Symbol(self.fresh("compare"))
         if self.tensor_like(left) or self.tensor_like(right):
-            return Tensor(None, scalar=is_scalar(left) and is_scalar(right))
+            return Tensor(None, scalar=all(plain(v) or getattr(v, "scalar", False) for v in (left, right)))
         bounded = self.bounded(operator, left, right)
         if bounded is not None:
             return bounded
@@ -1203,13 +1203,6 @@ class GradientOf:
     def __init__(self, parameters: Parameters, gradient: Tensor) -> None:
         self.parameters = parameters
         self.gradient = gradient
-
-
-def is_scalar(value: Value) -> bool:
-    """Whether ``value`` is a number or a tensor of one element, on whatever path."""
-    if type(value) is Phi:
-        return all(is_scalar(alternative) for _, alternative in value.alternatives)
-    return plain(value) or (type(value) is Tensor and value.scalar)
 
 
 def is_advanced(index: Value) -> bool | None:
