@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 CALL_BUDGET: Final = 8_000
 """Tape steps for one call of a function from which no traversal is reached."""
+LEFT_TO_CALLER: Final = 8
+"""This fraction of a function's budget stays for what it does after a call, however much the call takes."""
 DEEPEST_CALL: Final = 24
 MOST_RECURSION: Final = 2
 
@@ -59,8 +61,8 @@ class Functions(Modules):
 
     def __init__(self, project: Project, budget: int) -> None:
         super().__init__(project, budget)
-        self.unfinished: set[ast.AST] = set()
-        """Functions that took more than their budget."""
+        self.unfinished: dict[ast.AST, int] = {}
+        """Functions that took more than they could have, with how much that was."""
 
     function_target: FunctionTarget | None = None
     loop_target: Any = None
@@ -174,11 +176,14 @@ class Functions(Modules):
     ) -> Value:
         """Run a function that is not what the file is about, for at most ``steps``; where that is not enough, its call
         is one of which nothing is known."""
-        if function.node in self.unfinished:
-            return self.unfinished_call(function, arguments, keywords, call)
         floor, mark, events = self.floor, self.heap.mark(), len(self.tape.events)
+        left = self.budget - floor
+        given = min(steps, left - left // LEFT_TO_CALLER)
+        tried = self.unfinished.get(function.node, 0)
+        if given <= tried or given < min(steps, 2 * tried):
+            return self.unfinished_call(function, arguments, keywords, call)
         state = (self.path, self.loops, self.nesting)
-        self.floor = max(floor, self.budget - steps)
+        self.floor = self.budget - given
         own = self.floor > floor
         try:
             return self.run_body(frame, function.node)
@@ -189,7 +194,7 @@ class Functions(Modules):
             del self.tape.events[events:]
             self.path, self.loops, self.nesting = state
             self.floor = floor
-            self.unfinished.add(function.node)
+            self.unfinished[function.node] = given
             return self.unfinished_call(function, arguments, keywords, call)
         finally:
             self.floor = floor
